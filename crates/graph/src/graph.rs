@@ -1,0 +1,294 @@
+//! Tasks come in: accesses are bound to versions, and edges follow.
+//!
+//! A task waits for the versions that it reads (edges name versions, so a version released
+//! early frees its readers while its producer runs on) and, for data in place, for the end of
+//! earlier readers and writers of an overlapping region.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use smallvec::SmallVec;
+
+use crate::access::{Access, Bound, DatumId, DatumKind, Direction, Target, TaskId, VersionId};
+use crate::bind::Draft;
+use crate::place::{Limits, Place, Writer};
+use crate::region::{self, Extent};
+use crate::slab::Slab;
+
+/// Where a version stands.
+#[derive(Clone, Debug)]
+pub(crate) enum Standing<F> {
+    Pending,
+    Available,
+    Failed(F),
+}
+
+/// The tasks that write one version together.
+#[derive(Debug)]
+pub(crate) struct Group<F> {
+    /// The version that they started from. Alive while a member is.
+    pub(crate) base: VersionId,
+    /// Members that are not over.
+    pub(crate) members: u32,
+    /// What the first member that failed left.
+    pub(crate) failure: Option<F>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Version<F> {
+    pub(crate) standing: Standing<F>,
+    /// Handles of the program, and the value datum whose latest version it is.
+    pub(crate) holds: u32,
+    pub(crate) listed: Listed,
+    /// Tasks that have it to read and are not over.
+    pub(crate) readers: u32,
+    /// For a version that several tasks write together.
+    pub(crate) group: Option<Box<Group<F>>>,
+    /// Tasks that wait for it.
+    pub(crate) waiters: SmallVec<[TaskId; 1]>,
+    pub(crate) size: u64,
+    pub(crate) node: u32,
+}
+
+/// Whether a datum in place still lists a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listed {
+    No,
+    /// As one of the writes of a part: matters until it is there, or for good if it failed.
+    Part,
+    /// As the write of the whole: it is what the datum is.
+    Whole,
+}
+
+impl<F> Version<F> {
+    pub(crate) fn failed(&self) -> bool {
+        matches!(self.standing, Standing::Failed(_))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Store {
+    Value {
+        current: VersionId,
+        /// The direction of the group that writes `current`, while others may join it.
+        group: Option<Direction>,
+        locked: Option<TaskId>,
+        lock_waiters: VecDeque<TaskId>,
+    },
+    Place(Place),
+}
+
+#[derive(Debug)]
+pub(crate) struct Datum {
+    pub(crate) store: Store,
+    /// Live tasks that need its lock.
+    pub(crate) lock_users: u32,
+    pub(crate) dropped: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Node {
+    /// Versions and tasks that it still waits for.
+    pub(crate) pending: u32,
+    /// The tasks among them: earlier users of data in place.
+    pub(crate) follows: u32,
+    /// Over before those that it follows: kept so that those that follow it do not pass them.
+    pub(crate) over: bool,
+    pub(crate) handed_out: bool,
+    pub(crate) poisoned: bool,
+    pub(crate) reads: SmallVec<[VersionId; 2]>,
+    /// Returns, then written values in the order of their accesses.
+    pub(crate) outputs: SmallVec<[VersionId; 1]>,
+    /// Versions of data in place.
+    pub(crate) in_place: SmallVec<[VersionId; 1]>,
+    /// Tasks that wait for its end.
+    pub(crate) successors: Vec<TaskId>,
+    pub(crate) bound: SmallVec<[Bound; 1]>,
+    pub(crate) locks: Vec<(DatumId, Extent)>,
+}
+
+/// Why a task was not taken. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Two accesses of the task overlap, and one of them writes.
+    SelfConflict(usize, usize),
+    /// An empty or reversed span, or another number of dimensions than before.
+    BadRegion(usize),
+    /// The version or datum is not there (any more).
+    Stale(usize),
+    /// A write to a version by name.
+    BadDirection(usize),
+}
+
+/// The dependency graph of one program. `F` is what a failure is to the caller.
+#[derive(Debug)]
+pub struct Graph<F> {
+    pub(crate) limits: Limits,
+    pub(crate) tasks: Slab<Node>,
+    /// How many of the tasks are over and kept.
+    pub(crate) over: usize,
+    pub(crate) versions: Slab<Version<F>>,
+    pub(crate) data: Slab<Datum>,
+    pub(crate) ready: VecDeque<TaskId>,
+    pub(crate) doomed: VecDeque<(TaskId, F)>,
+    pub(crate) settled: VecDeque<VersionId>,
+    pub(crate) obsolete: VecDeque<VersionId>,
+}
+
+impl<F> Default for Graph<F> {
+    fn default() -> Self {
+        Graph {
+            limits: Limits::default(),
+            tasks: Slab::default(),
+            over: 0,
+            versions: Slab::default(),
+            data: Slab::default(),
+            ready: VecDeque::new(),
+            doomed: VecDeque::new(),
+            settled: VecDeque::new(),
+            obsolete: VecDeque::new(),
+        }
+    }
+}
+
+impl<F: Clone> Graph<F> {
+    /// A graph that looks for what ended at other lengths, for tests.
+    pub fn with_limits(limits: Limits) -> Graph<F> {
+        Graph { limits, ..Graph::default() }
+    }
+
+    pub(crate) fn new_version(&mut self, standing: Standing<F>, holds: u32) -> VersionId {
+        VersionId(self.versions.insert(Version {
+            standing,
+            holds,
+            listed: Listed::No,
+            readers: 0,
+            group: None,
+            waiters: SmallVec::new(),
+            size: 0,
+            node: 0,
+        }))
+    }
+
+    /// A version that no task makes: it is there, and the program names it once.
+    pub fn add_value(&mut self, size: u64, node: u32) -> VersionId {
+        let id = self.new_version(Standing::Available, 1);
+        let version = self.versions.get_mut(id.0).expect("just made");
+        version.size = size;
+        version.node = node;
+        id
+    }
+
+    /// A new datum. A value needs its first version (held from now on); without one it gets
+    /// an empty one. `None` if `initial` is not there (any more).
+    pub fn add_datum(&mut self, kind: DatumKind, initial: Option<VersionId>) -> Option<DatumId> {
+        if let Some(initial) = initial {
+            let version = self.versions.get_mut(initial.0)?;
+            match kind {
+                DatumKind::Value => version.holds += 1,
+                DatumKind::InPlace => version.listed = Listed::Whole,
+            }
+        }
+        let store = match kind {
+            DatumKind::InPlace => {
+                let mut place = Place::new(self.limits);
+                if let Some(version) = initial {
+                    let entry = place.intern(&[]);
+                    let task = TaskId(crate::slab::Key { index: u32::MAX, generation: u32::MAX });
+                    let writer = Writer { task, version, direction: Direction::Out };
+                    place.entries[entry as usize].writers.push(writer);
+                }
+                Store::Place(place)
+            }
+            DatumKind::Value => {
+                let current = initial.unwrap_or_else(|| self.new_version(Standing::Available, 1));
+                let lock_waiters = VecDeque::new();
+                Store::Value { current, group: None, locked: None, lock_waiters }
+            }
+        };
+        Some(DatumId(self.data.insert(Datum { store, lock_users: 0, dropped: false })))
+    }
+
+    /// Takes a task with `returns` values of its own and these accesses.
+    pub fn submit(&mut self, returns: u32, accesses: &[Access]) -> Result<TaskId, Refused> {
+        let extents = self.check(accesses)?;
+        let task = TaskId(self.tasks.insert(Node::default()));
+        let mut draft = Draft { task, node: Node::default() };
+        for _ in 0..returns {
+            let version = self.new_version(Standing::Pending, 1);
+            draft.node.outputs.push(version);
+        }
+        draft.node.bound.reserve_exact(accesses.len());
+        for (access, extent) in accesses.iter().zip(&extents) {
+            let bound = match access.target {
+                Target::Version(version) => {
+                    self.read(&mut draft, version);
+                    Bound { read: Some(version), write: None }
+                }
+                Target::Datum(datum) => self.bind(&mut draft, datum, extent, access.direction),
+            };
+            draft.node.bound.push(bound);
+        }
+        let node = draft.node;
+        let free = node.pending == 0 && !node.poisoned;
+        *self.tasks.get_mut(task.0).expect("inserted above") = node;
+        if free {
+            self.edges_met(task);
+        }
+        Ok(task)
+    }
+
+    fn check(&self, accesses: &[Access]) -> Result<SmallVec<[Extent; 1]>, Refused> {
+        let mut extents = SmallVec::new();
+        let mut earlier: BTreeMap<DatumId, SmallVec<[usize; 2]>> = BTreeMap::new();
+        for (index, access) in accesses.iter().enumerate() {
+            let extent = region::extent(&access.region).ok_or(Refused::BadRegion(index))?;
+            match access.target {
+                Target::Version(version) => {
+                    self.versions.get(version.0).ok_or(Refused::Stale(index))?;
+                    if access.direction != Direction::In {
+                        return Err(Refused::BadDirection(index));
+                    }
+                }
+                Target::Datum(id) => {
+                    let datum = self.data.get(id.0).filter(|datum| !datum.dropped);
+                    let fits = match &datum.ok_or(Refused::Stale(index))?.store {
+                        Store::Value { .. } => extent.is_empty(),
+                        Store::Place(place) => place.fits(extent.len()),
+                    };
+                    if !fits {
+                        return Err(Refused::BadRegion(index));
+                    }
+                    if accesses.len() > 1 {
+                        let same = earlier.entry(id).or_default();
+                        check_against_earlier(same, accesses, &extents, index, &extent)?;
+                        same.push(index);
+                    }
+                }
+            }
+            extents.push(extent);
+        }
+        Ok(extents)
+    }
+}
+
+/// Checks an access against the earlier ones of its task to the same datum.
+fn check_against_earlier(
+    earlier: &[usize],
+    accesses: &[Access],
+    extents: &[Extent],
+    index: usize,
+    extent: &Extent,
+) -> Result<(), Refused> {
+    for other in earlier.iter().copied() {
+        let shapes = (extent.len(), extents[other].len());
+        if shapes.0 != shapes.1 && shapes.0 != 0 && shapes.1 != 0 {
+            return Err(Refused::BadRegion(index));
+        }
+        let writes = accesses[other].direction.writes() || accesses[index].direction.writes();
+        if writes && region::overlap(extent, &extents[other]) {
+            return Err(Refused::SelfConflict(other, index));
+        }
+    }
+    Ok(())
+}

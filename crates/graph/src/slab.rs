@@ -1,0 +1,106 @@
+//! A slab whose keys are never reused: index for speed, generation for truth.
+
+use alloc::vec::Vec;
+
+/// Where an entry is, and which of the entries that ever were there it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Key {
+    /// Position in the slab.
+    pub index: u32,
+    /// How many entries had been in this position before.
+    pub generation: u32,
+}
+
+impl Key {
+    /// The key as one number.
+    pub fn to_bits(self) -> u64 {
+        (u64::from(self.generation) << 32) | u64::from(self.index)
+    }
+
+    /// The key that [`Key::to_bits`] gave.
+    pub fn from_bits(bits: u64) -> Key {
+        Key { index: bits as u32, generation: (bits >> 32) as u32 }
+    }
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    entry: Option<T>,
+}
+
+/// Entries by key; insertion, removal and look-up take constant time.
+#[derive(Debug)]
+pub struct Slab<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Slab { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    /// Adds an entry; its key was never given out before.
+    pub fn insert(&mut self, entry: T) -> Key {
+        if let Some(index) = self.free.pop() {
+            let slot = &mut self.slots[index as usize];
+            debug_assert!(slot.entry.is_none(), "a free slot holds nothing");
+            slot.entry = Some(entry);
+            return Key { index, generation: slot.generation };
+        }
+        let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 entries at once");
+        self.slots.push(Slot { generation: 0, entry: Some(entry) });
+        Key { index, generation: 0 }
+    }
+
+    /// Takes an entry out, if it is there still.
+    pub fn remove(&mut self, key: Key) -> Option<T> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        if slot.generation != key.generation {
+            return None;
+        }
+        let entry = slot.entry.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(key.index);
+        Some(entry)
+    }
+
+    /// The entry of a key, unless it was removed.
+    pub fn get(&self, key: Key) -> Option<&T> {
+        let slot = self.slots.get(key.index as usize)?;
+        if slot.generation != key.generation {
+            return None;
+        }
+        slot.entry.as_ref()
+    }
+
+    /// As [`Slab::get`], to change it.
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        if slot.generation != key.generation {
+            return None;
+        }
+        slot.entry.as_mut()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All entries with their keys, in order of position.
+    pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            let key = Key { index: index as u32, generation: slot.generation };
+            slot.entry.as_ref().map(|entry| (key, entry))
+        })
+    }
+}
