@@ -1,0 +1,339 @@
+//! The words between a driver and the scheduler: specifications, events, instructions.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use graph::{Access, TaskId, VersionId};
+
+/// Nanoseconds since a moment of the driver's choice. Never goes back.
+pub type Time = u64;
+
+macro_rules! index {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+    };
+}
+
+index! {
+    /// What tasks have in common: their means and names are kept by function.
+    FunctionId
+}
+index! {
+    /// Runs task bodies. Given by the driver, never reused for a replacement.
+    ExecutorId
+}
+index! {
+    /// A place with processors and memory; executors on it see the same data at no cost.
+    NodeId
+}
+index! {
+    /// One storage device or file system: position in [`Config::layers`] as it was given.
+    LayerId
+}
+
+/// What an executor runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Takes processors.
+    Compute,
+    /// Takes no processor: an I/O executor slot, and a grant on a layer.
+    Io,
+}
+
+/// One storage layer as the scheduler sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    /// Its name, for messages.
+    pub name: String,
+    /// Bytes a second that may be granted at once; `None` is without limit.
+    pub bandwidth: Option<u64>,
+    /// Bytes that may be granted at once; `None` is without limit.
+    pub capacity: Option<u64>,
+    /// The node that it is attached to; `None` when every node reaches it.
+    pub node: Option<NodeId>,
+}
+
+/// In which order ready I/O tasks get grants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum PolicyKind {
+    /// Arrival; where the head does not fit, the next is tried.
+    #[default]
+    Fcfs,
+}
+
+/// What a scheduler is made for.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The layers, in any order; [`LayerId`] is the position here.
+    pub layers: Vec<Layer>,
+    /// The order of grants.
+    pub policy: PolicyKind,
+    /// Processors of each node ([`NodeId`] is the position).
+    pub processors: Vec<u32>,
+    /// Whether an executor with nothing to do takes tasks that wait at another.
+    pub stealing: bool,
+    /// How many tasks may be sent to a compute executor ahead of time (1: none ahead).
+    pub pipeline_tasks_max: u32,
+    /// How much mean run time may be sent ahead, in nanoseconds.
+    pub pipeline_ns_max: u64,
+}
+
+/// What a failure does to the rest of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OnFailure {
+    /// The dependents are cancelled, and leaving the session raises.
+    #[default]
+    Fail,
+    /// The outputs stand as empty values, and the dependents run.
+    Ignore,
+    /// The dependents are cancelled; the rest of the program is undisturbed.
+    CancelDependents,
+}
+
+/// How much of a layer a task asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
+pub struct Constraint {
+    /// Bytes a second.
+    pub bandwidth: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// One call, as the scheduler needs to know it.
+#[derive(Clone, Debug)]
+pub struct TaskSpec {
+    /// Which function.
+    pub function: FunctionId,
+    /// Its name, for messages.
+    pub name: Arc<str>,
+    /// Compute or I/O.
+    pub kind: Kind,
+    /// Processors that a compute task takes (at least 1); 0 for I/O.
+    pub cpus: u32,
+    /// Higher runs first.
+    pub priority: i32,
+    /// How often it may be run again after a failure.
+    pub retries: u32,
+    /// Nanoseconds from its start to the moment it is given up.
+    pub timeout: Option<u64>,
+    /// What its failure means.
+    pub on_failure: OnFailure,
+    /// What an I/O task asks of a layer.
+    pub constraint: Constraint,
+    /// How many values it returns, each a version of its own.
+    pub returns: u32,
+    /// What it uses, apart from its returns.
+    pub accesses: Vec<Access>,
+    /// Bytes that it is expected to produce (spreads producers over nodes); 0 if unknown.
+    pub produces: u64,
+    /// Only this layer will do (the file is there already); `None`: any.
+    pub layer: Option<LayerId>,
+}
+
+/// Why a submission was refused. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// More processors than any node has.
+    TooManyProcessors {
+        /// What was asked for.
+        asked: u32,
+        /// What the largest node has.
+        most: u32,
+    },
+    /// No layer could ever satisfy the constraint, even when idle.
+    NoLayer {
+        /// What was asked for.
+        asked: Constraint,
+        /// The name of the layer that comes nearest and why it does not do.
+        nearest: String,
+    },
+    /// One task uses overlapping regions of a datum twice with a write among them.
+    SelfConflict {
+        /// Positions of the two accesses in [`TaskSpec::accesses`].
+        accesses: (usize, usize),
+    },
+    /// Dimensions of a region differ from those of earlier regions of the datum, or a span
+    /// is empty or reversed.
+    BadRegion {
+        /// Position of the access in [`TaskSpec::accesses`].
+        access: usize,
+    },
+    /// The version or datum is not there (any more).
+    Stale {
+        /// Position of the access in [`TaskSpec::accesses`].
+        access: usize,
+    },
+    /// A write to a version by name, or a grouped direction where it makes no sense.
+    BadDirection {
+        /// Position of the access in [`TaskSpec::accesses`].
+        access: usize,
+    },
+}
+
+/// Why a task did not produce its versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The body raised; the payload is the driver's (a pickled exception).
+    Raised(Arc<[u8]>),
+    /// It ran longer than its timeout, in nanoseconds.
+    TimedOut(u64),
+    /// The executor was lost; the text says how (a signal, an exit code).
+    ExecutorLost(Arc<str>),
+    /// The program cancelled it.
+    Cancelled,
+}
+
+/// A failure with the way it came: the root first in `cause`, names from the root to here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What happened at the root, once.
+    pub cause: Cause,
+    /// The name of this task.
+    pub name: Arc<str>,
+    /// The failure of the task before this one on the way from the root; `None`: the root.
+    pub from: Option<Arc<Failure>>,
+    /// What the root's failure means to the session.
+    pub on_failure: OnFailure,
+}
+
+impl Drop for Failure {
+    /// A chain may be as long as the program: taken apart link by link, not by recursion.
+    fn drop(&mut self) {
+        let mut next = self.from.take();
+        while let Some(link) = next {
+            next = Arc::into_inner(link).and_then(|mut failure| failure.from.take());
+        }
+    }
+}
+
+/// How one run of a task body ended, as the executor tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its outputs are there; bytes of each: the returns, then each access that writes a
+    /// value, in order. Missing entries count as 0.
+    Done(Box<[u64]>),
+    /// The body raised.
+    Raised(Arc<[u8]>),
+}
+
+/// What the driver reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An executor is ready to take tasks.
+    ExecutorUp {
+        /// Its identifier, new.
+        executor: ExecutorId,
+        /// What it runs.
+        kind: Kind,
+        /// Where it is.
+        node: NodeId,
+        /// How many tasks it runs at once (compute: 1).
+        slots: u32,
+    },
+    /// An executor is gone, with everything that it was doing. Its reports that had come
+    /// before have been handled.
+    ExecutorLost {
+        /// Which.
+        executor: ExecutorId,
+        /// The tasks whose bodies had begun. The others that were sent to it had not.
+        started: Vec<TaskId>,
+        /// How it ended, for messages.
+        reason: Arc<str>,
+    },
+    /// A run of a body ended.
+    Ended {
+        /// Which task.
+        task: TaskId,
+        /// Where.
+        executor: ExecutorId,
+        /// How.
+        outcome: Outcome,
+        /// How long the body ran, in nanoseconds.
+        ran: u64,
+    },
+    /// A task handed over one of its outputs before its end.
+    Released {
+        /// Which task.
+        task: TaskId,
+        /// Which of its outputs, counted as in [`Outcome::Done`].
+        output: u32,
+        /// Its bytes.
+        size: u64,
+    },
+    /// The executor gave a task back that it had not begun (answer to `Recall`).
+    Recalled {
+        /// Which task.
+        task: TaskId,
+        /// From where.
+        executor: ExecutorId,
+    },
+    /// The program cancels a task. No effect on one whose body may have begun.
+    Cancel {
+        /// Which task.
+        task: TaskId,
+    },
+    /// The program can no longer name a version.
+    Forget {
+        /// Which version.
+        version: VersionId,
+    },
+    /// Nothing but time has passed.
+    Tick,
+}
+
+/// What the driver has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Instruction {
+    /// Send a task to an executor.
+    Run {
+        /// Which task.
+        task: TaskId,
+        /// Where to.
+        executor: ExecutorId,
+        /// 1 for the first time that it is sent, then 2 ... (also where it came back unbegun).
+        attempt: u32,
+        /// The layer of the grant, for I/O tasks.
+        layer: Option<LayerId>,
+    },
+    /// Try to take a task back that its executor has not begun; `Recalled` if it could be,
+    /// nothing if not.
+    Recall {
+        /// Which task.
+        task: TaskId,
+        /// From where.
+        executor: ExecutorId,
+    },
+    /// End an executor at once. `ExecutorLost` follows; replace it.
+    Kill {
+        /// Which.
+        executor: ExecutorId,
+    },
+    /// An executor takes no new tasks; start a replacement now, it will be killed later.
+    Retire {
+        /// Which.
+        executor: ExecutorId,
+    },
+    /// A version has come, or never will: fill its future.
+    Resolve {
+        /// Which version.
+        version: VersionId,
+        /// The failure, or `None`: it is there.
+        failure: Option<Arc<Failure>>,
+    },
+    /// Nobody will read this version again: give its memory back. Its identifier is dead.
+    Discard {
+        /// Which version.
+        version: VersionId,
+    },
+    /// The task is over for good, and forgotten. Comes after its last `Resolve`.
+    Forgotten {
+        /// Which task.
+        task: TaskId,
+        /// How it ended: `None` is well.
+        failure: Option<Arc<Failure>>,
+    },
+}

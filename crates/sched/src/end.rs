@@ -1,0 +1,267 @@
+//! How tasks end: well, by failure (with retries), by time-out, by loss, by cancellation.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use graph::TaskId;
+
+use crate::api::{Cause, ExecutorId, Failure, Instruction, Kind, OnFailure, Outcome};
+use crate::record::Record;
+use crate::sched::Sched;
+use crate::transitions::{Input, State};
+
+impl Sched {
+    pub(crate) fn node_of(&self, record: &Record) -> u32 {
+        let executor = record.executor.and_then(|id| self.executors.all.get(&id));
+        executor.map_or(0, |executor| executor.node.0)
+    }
+
+    /// Takes a task off its executor; what it held there is free.
+    fn take_off(&mut self, task: TaskId, executor: ExecutorId) -> bool {
+        let Some(sent) = self.executors.take(executor, task) else { return false };
+        if let Some((layer, constraint)) = sent.grant {
+            self.layers.give_back(layer, constraint);
+        }
+        true
+    }
+
+    pub(crate) fn ended(
+        &mut self,
+        task: TaskId,
+        executor: ExecutorId,
+        outcome: Outcome,
+        ran: u64,
+        out: &mut Vec<Instruction>,
+    ) {
+        let Some(record) = self.record(task) else { return };
+        if record.executor != Some(executor) {
+            return;
+        }
+        let (state, node) = (record.state, self.node_of(record));
+        let function = record.function;
+        self.take_off(task, executor);
+        if let Some(function) = self.functions.get_mut(function.0 as usize) {
+            function.ran(ran);
+        }
+        if state == State::Abandoned {
+            self.after_time_out(task, out);
+        } else {
+            match outcome {
+                Outcome::Done(sizes) => self.finish(task, &sizes, node, None, out),
+                Outcome::Raised(payload) => self.failed(task, Cause::Raised(payload), out),
+            }
+        }
+        self.end_if_retired(executor, out);
+    }
+
+    /// A task is over, and well as far as its dependents go.
+    fn finish(
+        &mut self,
+        task: TaskId,
+        sizes: &[u64],
+        node: u32,
+        failure: Option<Arc<Failure>>,
+        out: &mut Vec<Instruction>,
+    ) {
+        self.step(task, Input::Finish);
+        self.graph.finish(task, sizes, node);
+        self.forget(task, failure, out);
+    }
+
+    /// Resolves what the end of a task settled, and says that the task is gone.
+    fn forget(&mut self, task: TaskId, failure: Option<Arc<Failure>>, out: &mut Vec<Instruction>) {
+        self.records[task.0.index as usize] = None;
+        while let Some((version, failure)) = self.graph.pop_settled() {
+            out.push(Instruction::Resolve { version, failure });
+        }
+        out.push(Instruction::Forgotten { task, failure });
+    }
+
+    fn failure(&self, task: TaskId, cause: Cause) -> Arc<Failure> {
+        let record = self.record(task).expect("a live task fails");
+        let (name, on_failure) = (record.name.clone(), record.on_failure);
+        Arc::new(Failure { cause, name, from: None, on_failure })
+    }
+
+    /// A run failed and is off its executor: again, or for good.
+    fn failed(&mut self, task: TaskId, cause: Cause, out: &mut Vec<Instruction>) {
+        let record = self.live(task);
+        record.executor = None;
+        if record.retries_left > 0 && !record.cancel_wanted {
+            record.retries_left -= 1;
+            self.step(task, Input::Retry);
+            self.enqueue(task);
+            return;
+        }
+        let failure = self.failure(task, cause);
+        if failure.on_failure == OnFailure::Ignore {
+            self.finish(task, &[], 0, Some(failure), out);
+            return;
+        }
+        self.step(task, Input::Fail);
+        self.over(task, failure, out);
+    }
+
+    /// A task is over and its versions will never be.
+    fn over(&mut self, task: TaskId, failure: Arc<Failure>, out: &mut Vec<Instruction>) {
+        self.graph.poison(task, &failure);
+        self.graph.remove(task);
+        self.forget(task, Some(failure), out);
+    }
+
+    /// A version that the task needs failed: it is cancelled, and says how that came.
+    pub(crate) fn doom(&mut self, task: TaskId, from: Arc<Failure>, out: &mut Vec<Instruction>) {
+        let name = self.live(task).name.clone();
+        let (cause, on_failure) = (from.cause.clone(), from.on_failure);
+        self.step(task, Input::Cancel);
+        let failure = Arc::new(Failure { cause, name, from: Some(from), on_failure });
+        self.over(task, failure, out);
+    }
+
+    pub(crate) fn cancel(&mut self, task: TaskId, out: &mut Vec<Instruction>) {
+        let Some(record) = self.record_mut(task) else { return };
+        match record.state {
+            State::Waiting | State::Ready => {
+                let (state, node) = (record.state, record.node as usize);
+                let request = record.request();
+                match (record.kind, state) {
+                    (_, State::Waiting) => {}
+                    (Kind::Io, _) => self.policy.remove(&request),
+                    // Another task may be at the head of the queue now.
+                    (Kind::Compute, _) => self.executors.touch(node),
+                }
+                self.step(task, Input::Cancel);
+                let record = self.record(task).expect("live");
+                let (name, cause) = (record.name.clone(), Cause::Cancelled);
+                let on_failure = OnFailure::CancelDependents;
+                let failure = Failure { cause, name, from: None, on_failure };
+                self.over(task, Arc::new(failure), out);
+            }
+            State::Sent => {
+                record.cancel_wanted = true;
+                let executor = record.executor.expect("it is at one");
+                out.push(Instruction::Recall { task, executor });
+            }
+            State::Abandoned => record.cancel_wanted = true,
+            _ => {}
+        }
+    }
+
+    /// An executor gave a task back that it had not begun.
+    pub(crate) fn recalled(
+        &mut self,
+        task: TaskId,
+        executor: ExecutorId,
+        out: &mut Vec<Instruction>,
+    ) {
+        let sent = self.record(task).filter(|record| record.executor == Some(executor));
+        if sent.is_none_or(|record| record.state != State::Sent) {
+            return;
+        }
+        self.take_off(task, executor);
+        self.unbegun(task, out);
+        self.end_if_retired(executor, out);
+    }
+
+    fn unbegun(&mut self, task: TaskId, out: &mut Vec<Instruction>) {
+        self.step(task, Input::GiveBack);
+        let record = self.live(task);
+        record.executor = None;
+        if record.cancel_wanted {
+            self.cancel(task, out);
+        } else {
+            self.enqueue(task);
+        }
+    }
+
+    /// An executor is gone. What had begun there failed; the rest was never there.
+    pub(crate) fn lose(
+        &mut self,
+        id: ExecutorId,
+        started: &[TaskId],
+        reason: &Arc<str>,
+        out: &mut Vec<Instruction>,
+    ) {
+        let Some(executor) = self.executors.remove(id) else { return };
+        for sent in executor.sent {
+            if let Some((layer, constraint)) = sent.grant {
+                self.layers.give_back(layer, constraint);
+            }
+            let task = sent.task;
+            if sent.abandoned {
+                self.after_time_out(task, out);
+            } else if started.contains(&task) {
+                self.failed(task, Cause::ExecutorLost(reason.clone()), out);
+            } else {
+                self.unbegun(task, out);
+            }
+        }
+    }
+
+    /// Gives up every run whose time is over.
+    pub(crate) fn give_up_late(&mut self, out: &mut Vec<Instruction>) {
+        while let Some(deadline) = self.deadlines.first().copied() {
+            if deadline.at > self.now {
+                return;
+            }
+            self.time_out(deadline.task, out);
+        }
+    }
+
+    fn time_out(&mut self, task: TaskId, out: &mut Vec<Instruction>) {
+        self.step(task, Input::TimeOut);
+        let record = self.live(task);
+        let id = record.executor.expect("it is at one");
+        let timeout = record.timeout.expect("its time was up");
+        let last = record.retries_left == 0 || record.cancel_wanted;
+        if last {
+            let failure = self.failure(task, Cause::TimedOut(timeout));
+            // Its dependents need not wait for the end of its executor; data in place do.
+            if failure.on_failure != OnFailure::Ignore {
+                self.graph.poison(task, &failure);
+            }
+            self.live(task).failure = Some(failure);
+        }
+        let executor = self.executors.all.get_mut(&id).expect("it holds the task");
+        let sent = executor.sent.iter_mut().find(|sent| sent.task == task);
+        sent.expect("it holds the task").abandoned = true;
+        if !executor.retiring {
+            self.executors.retire(id);
+            out.push(Instruction::Retire { executor: id });
+        }
+        self.end_if_retired(id, out);
+    }
+
+    /// The run of a task that was given up is over at last.
+    fn after_time_out(&mut self, task: TaskId, out: &mut Vec<Instruction>) {
+        let record = self.live(task);
+        record.executor = None;
+        match record.failure.take() {
+            None => {
+                record.retries_left -= 1;
+                let cancel = record.cancel_wanted;
+                self.step(task, Input::Retry);
+                match cancel {
+                    true => self.cancel(task, out),
+                    false => self.enqueue(task),
+                }
+            }
+            Some(failure) if failure.on_failure == OnFailure::Ignore => {
+                self.finish(task, &[], 0, Some(failure), out);
+            }
+            Some(failure) => {
+                self.step(task, Input::Fail);
+                self.over(task, failure, out);
+            }
+        }
+    }
+
+    /// A retired executor with nothing but abandoned tasks is ended.
+    fn end_if_retired(&mut self, id: ExecutorId, out: &mut Vec<Instruction>) {
+        let Some(executor) = self.executors.all.get_mut(&id) else { return };
+        let idle = executor.sent.iter().all(|sent| sent.abandoned);
+        if executor.retiring && idle && !core::mem::replace(&mut executor.killed, true) {
+            out.push(Instruction::Kill { executor: id });
+        }
+    }
+}

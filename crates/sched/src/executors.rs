@@ -1,0 +1,314 @@
+//! Executors and nodes: who can take how much, and what was sent to whom.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+use smallvec::SmallVec;
+
+use graph::TaskId;
+
+use crate::api::{Constraint, ExecutorId, Kind, LayerId, NodeId};
+
+/// A task at an executor, with what it holds there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) task: TaskId,
+    pub(crate) cpus: u32,
+    pub(crate) estimate_ns: Option<u64>,
+    /// Nothing may be sent ahead behind it.
+    pub(crate) alone: bool,
+    pub(crate) recalling: bool,
+    pub(crate) abandoned: bool,
+    pub(crate) grant: Option<(LayerId, Constraint)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Executor {
+    pub(crate) kind: Kind,
+    pub(crate) node: NodeId,
+    pub(crate) slots: u32,
+    pub(crate) sent: Vec<Sent>,
+    /// Takes nothing new; is ended when only abandoned tasks are left.
+    pub(crate) retiring: bool,
+    pub(crate) killed: bool,
+}
+
+impl Executor {
+    fn cpus(&self) -> u32 {
+        self.sent.iter().map(|sent| sent.cpus).max().unwrap_or(0)
+    }
+
+    /// The run time that was sent to it, if it may be sent more: all of it is known, and every
+    /// task takes one processor and allows others behind it.
+    fn open_ns(&self, tasks_max: u32) -> Option<u64> {
+        if self.sent.len() >= tasks_max as usize {
+            return None;
+        }
+        self.sent.iter().try_fold(0u64, |sum, sent| {
+            let open = !sent.alone && sent.cpus == 1;
+            open.then_some(sum.saturating_add(sent.estimate_ns?))
+        })
+    }
+
+    fn free_slots(&self) -> u32 {
+        if self.retiring || self.kind != Kind::Io {
+            return 0;
+        }
+        self.slots.saturating_sub(self.sent.len() as u32)
+    }
+}
+
+/// The executors of a node by what they can take. Those that retire are in no list.
+#[derive(Debug, Default)]
+pub(crate) struct Node {
+    pub(crate) processors: u32,
+    pub(crate) busy: u32,
+    /// Something changed here since tasks were last sent.
+    touched: bool,
+    /// Compute executors with no task.
+    pub(crate) idle: Sorted<ExecutorId>,
+    /// Compute executors with tasks, by how many.
+    lines: Sorted<(usize, ExecutorId)>,
+    /// Those among them that may be sent more, by the run time that was sent to them.
+    open: Sorted<(u64, ExecutorId)>,
+    /// I/O executors by free slots, most first.
+    io: Sorted<(Reverse<u32>, ExecutorId)>,
+}
+
+/// A set for as many entries as a node has executors: moving them costs less than a tree.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Sorted<T>(Vec<T>);
+
+impl<T> Default for Sorted<T> {
+    fn default() -> Self {
+        Sorted(Vec::new())
+    }
+}
+
+impl<T: Ord + Copy> Sorted<T> {
+    pub(crate) fn first(&self) -> Option<T> {
+        self.0.first().copied()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds an entry that is not there, or takes one that is.
+    fn put(&mut self, entry: T, counts: bool) {
+        match (self.0.binary_search(&entry), counts) {
+            (Err(at), true) => self.0.insert(at, entry),
+            (Ok(at), false) => drop(self.0.remove(at)),
+            _ => panic!("an executor is counted once"),
+        }
+    }
+}
+
+impl Node {
+    /// Counts an executor in, or out before it is changed.
+    fn count(&mut self, id: ExecutorId, executor: &Executor, tasks_max: u32, counts: bool) {
+        if counts {
+            self.busy += executor.cpus();
+        } else {
+            self.busy -= executor.cpus();
+        }
+        if executor.retiring {
+            return;
+        }
+        match (executor.kind, executor.sent.len(), executor.free_slots()) {
+            (Kind::Io, _, 0) => {}
+            (Kind::Io, _, free) => self.io.put((Reverse(free), id), counts),
+            (Kind::Compute, 0, _) => self.idle.put(id, counts),
+            (Kind::Compute, length, _) => {
+                self.lines.put((length, id), counts);
+                if let Some(ahead) = executor.open_ns(tasks_max) {
+                    self.open.put((ahead, id), counts);
+                }
+            }
+        }
+    }
+}
+
+/// How far ahead tasks are sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pipeline {
+    pub(crate) tasks_max: u32,
+    pub(crate) ns_max: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Executors {
+    pub(crate) all: BTreeMap<ExecutorId, Executor>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) pipeline: Pipeline,
+    /// Free slots of all I/O executors.
+    pub(crate) io_free: u32,
+    /// Nodes on which something changed since tasks were last sent, each once.
+    touched: Vec<usize>,
+    /// Nodes with an idle compute executor, where there are several nodes.
+    pub(crate) idle_nodes: BTreeSet<usize>,
+}
+
+impl Executors {
+    pub(crate) fn new(processors: &[u32], pipeline: Pipeline) -> Executors {
+        let node = |count: &u32| Node { processors: *count, ..Node::default() };
+        let nodes = processors.iter().map(node).collect();
+        let (touched, idle_nodes) = (Vec::new(), BTreeSet::new());
+        Executors { all: BTreeMap::new(), nodes, pipeline, io_free: 0, touched, idle_nodes }
+    }
+
+    pub(crate) fn add(&mut self, id: ExecutorId, kind: Kind, node: NodeId, slots: u32) {
+        assert!((node.0 as usize) < self.nodes.len(), "the driver names a known node");
+        let sent = Vec::new();
+        let new = Executor { kind, node, slots, sent, retiring: false, killed: false };
+        let free = new.free_slots();
+        let old = self.all.insert(id, new);
+        assert!(old.is_none(), "{id:?} is a new executor");
+        let place = &mut self.nodes[node.0 as usize];
+        place.count(id, &self.all[&id], self.pipeline.tasks_max, true);
+        self.io_free += free;
+        self.after(node.0 as usize);
+    }
+
+    /// A node has changed.
+    fn after(&mut self, node: usize) {
+        self.touch(node);
+        if self.nodes.len() < 2 {
+            return;
+        }
+        if self.nodes[node].idle.is_empty() {
+            self.idle_nodes.remove(&node);
+        } else {
+            self.idle_nodes.insert(node);
+        }
+    }
+
+    /// Tasks may be sent on a node that could not be before.
+    pub(crate) fn touch(&mut self, node: usize) {
+        if !core::mem::replace(&mut self.nodes[node].touched, true) {
+            self.touched.push(node);
+        }
+    }
+
+    /// The nodes that were touched since the last call, lowest first.
+    pub(crate) fn take_touched(&mut self) -> SmallVec<[usize; 8]> {
+        let mut touched: SmallVec<[usize; 8]> = SmallVec::from_slice(&self.touched);
+        self.touched.clear();
+        touched.sort_unstable();
+        touched.iter().for_each(|node| self.nodes[*node].touched = false);
+        touched
+    }
+
+    fn change(&mut self, id: ExecutorId, change: impl FnOnce(&mut Executor)) {
+        let executor = self.all.get_mut(&id).expect("the caller knows it");
+        let at = executor.node.0 as usize;
+        let node = &mut self.nodes[at];
+        self.io_free -= executor.free_slots();
+        node.count(id, executor, self.pipeline.tasks_max, false);
+        change(executor);
+        node.count(id, executor, self.pipeline.tasks_max, true);
+        self.io_free += executor.free_slots();
+        self.after(at);
+    }
+
+    /// The executor of a node that takes a task of `cpus` processors now, if one does:
+    /// an idle one, or one whose line is short and known to be.
+    pub(crate) fn pick(
+        &self,
+        node: usize,
+        cpus: u32,
+        estimate_ns: Option<u64>,
+        alone: bool,
+    ) -> Option<ExecutorId> {
+        let place = &self.nodes[node];
+        if let Some(idle) = place.idle.first() {
+            return (place.busy + cpus <= place.processors).then_some(idle);
+        }
+        if alone || cpus != 1 {
+            return None;
+        }
+        let (ahead, id) = place.open.first()?;
+        let fits = ahead.saturating_add(estimate_ns?) <= self.pipeline.ns_max;
+        fits.then_some(id)
+    }
+
+    pub(crate) fn send(&mut self, id: ExecutorId, sent: Sent) {
+        self.change(id, |executor| executor.sent.push(sent));
+    }
+
+    /// Takes a task off an executor's line.
+    pub(crate) fn take(&mut self, id: ExecutorId, task: TaskId) -> Option<Sent> {
+        let executor = self.all.get(&id)?;
+        let at = executor.sent.iter().position(|sent| sent.task == task)?;
+        let sent = executor.sent[at];
+        self.change(id, |executor| {
+            executor.sent.remove(at);
+        });
+        Some(sent)
+    }
+
+    /// The executor takes nothing new from now on.
+    pub(crate) fn retire(&mut self, id: ExecutorId) {
+        if self.all.contains_key(&id) {
+            self.change(id, |executor| executor.retiring = true);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: ExecutorId) -> Option<Executor> {
+        let executor = self.all.remove(&id)?;
+        let at = executor.node.0 as usize;
+        self.nodes[at].count(id, &executor, self.pipeline.tasks_max, false);
+        self.io_free -= executor.free_slots();
+        self.after(at);
+        Some(executor)
+    }
+
+    /// The I/O executor of a node with the most free slots; the lowest of equals.
+    pub(crate) fn io_slot(&self, node: usize) -> Option<ExecutorId> {
+        self.nodes[node].io.first().map(|(_, id)| id)
+    }
+
+    /// Which unbegun tasks to ask back for an executor that has nothing to do: half the line
+    /// of the longest on its node, from the end.
+    pub(crate) fn steal_for(&mut self, idle: ExecutorId) -> Vec<(TaskId, ExecutorId)> {
+        let Some(executor) = self.all.get(&idle) else { return Vec::new() };
+        let node = &self.nodes[executor.node.0 as usize];
+        let Some((_, longest)) = node.lines.0.last().copied() else { return Vec::new() };
+        let line = &mut self.all.get_mut(&longest).expect("listed").sent;
+        let half = line.len() / 2;
+        let from = line.len() - half;
+        let mut asked = Vec::new();
+        for sent in line[from..].iter_mut().rev().filter(|sent| !sent.recalling) {
+            sent.recalling = true;
+            asked.push((sent.task, longest));
+        }
+        asked
+    }
+
+    /// Whether every executor is in the lists that it belongs to, and in no other.
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        let mut again = Executors::new(&[], self.pipeline);
+        again.nodes = self.nodes.iter().map(|_| Node::default()).collect();
+        for (id, executor) in &self.all {
+            let at = executor.node.0 as usize;
+            again.nodes[at].count(*id, executor, self.pipeline.tasks_max, true);
+            again.io_free += executor.free_slots();
+            again.after(at);
+        }
+        if again.io_free != self.io_free || again.idle_nodes != self.idle_nodes {
+            return Err(format!("{} I/O slots are free, {} noted", again.io_free, self.io_free));
+        }
+        for (at, (node, other)) in self.nodes.iter().zip(&again.nodes).enumerate() {
+            if node.busy != other.busy || node.busy > node.processors {
+                return Err(format!("node {at} notes {} busy of {}", node.busy, other.busy));
+            }
+            let lists = (&node.idle, &node.lines, &node.open, &node.io);
+            if lists != (&other.idle, &other.lines, &other.open, &other.io) {
+                return Err(format!("the lists of node {at} are {lists:?}, should be {other:?}"));
+            }
+        }
+        Ok(())
+    }
+}

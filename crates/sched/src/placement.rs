@@ -1,0 +1,212 @@
+//! Who runs where: compute tasks by priority, locality and arrival; I/O tasks by grant.
+//!
+//! A compute task is tied to the node that has most bytes of its inputs (ties: the fewest tied
+//! tasks so far, then the lowest node); one that only produces data goes where the fewest
+//! bytes will be produced (OmpSs@cluster's affinity scheduler, Mont-Blanc D4.2, section 1.4).
+
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+use smallvec::SmallVec;
+
+use graph::TaskId;
+
+use crate::api::{Instruction, Kind, LayerId, NodeId};
+use crate::executors::Sent;
+use crate::policy::{Room, Slot};
+use crate::record::Deadline;
+use crate::sched::Sched;
+use crate::transitions::{Input, State};
+
+impl Sched {
+    /// A task that became ready joins its queue.
+    pub(crate) fn enqueue(&mut self, task: TaskId) {
+        let record = self.record(task).expect("just became ready");
+        let (priority, serial) = (record.priority, record.serial);
+        match record.kind {
+            Kind::Compute => {
+                let node = self.tie(task);
+                self.live(task).node = node as u32;
+                self.ready.push(node, priority, serial, task);
+                self.executors.touch(node);
+            }
+            Kind::Io => self.policy.push(record.request()),
+        }
+    }
+
+    fn tie(&mut self, task: TaskId) -> usize {
+        let nodes = self.executors.nodes.len();
+        if nodes == 1 {
+            return 0;
+        }
+        let record = self.record(task).expect("just became ready");
+        let (cpus, produces) = (record.cpus.max(1), record.produces);
+        let mut bytes: SmallVec<[u64; 16]> = smallvec::smallvec![0; nodes];
+        for (size, node) in self.graph.inputs(task) {
+            if let Some(sum) = bytes.get_mut(node as usize) {
+                *sum += size;
+            }
+        }
+        let producer = bytes.iter().all(|sum| *sum == 0) && produces > 0;
+        let able = (0..nodes).filter(|node| self.executors.nodes[*node].processors >= cpus);
+        let best = able.min_by_key(|node| {
+            let tied = self.ready.tied[*node];
+            if producer {
+                (Reverse(0), tied.produced, *node)
+            } else {
+                (Reverse(bytes[*node]), tied.tasks, *node)
+            }
+        });
+        let best = best.expect("a task that no node can run was refused");
+        self.ready.tied[best].tasks += 1;
+        self.ready.tied[best].produced += produces;
+        best
+    }
+
+    /// Sends what can be sent: looks only where something changed.
+    pub(crate) fn dispatch(&mut self, out: &mut Vec<Instruction>) {
+        let touched = self.executors.take_touched();
+        for node in &touched {
+            while self.dispatch_one(*node, false, out) {}
+        }
+        if self.stealing {
+            self.dispatch_elsewhere(out);
+            self.steal(&touched, out);
+        }
+        self.dispatch_io(out);
+    }
+
+    /// Idle executors take what the nodes of the tasks could not.
+    fn dispatch_elsewhere(&mut self, out: &mut Vec<Instruction>) {
+        if self.ready.nodes.is_empty() {
+            return;
+        }
+        for node in self.executors.idle_nodes.clone() {
+            while self.dispatch_one(node, true, out) {}
+        }
+    }
+
+    /// The first ready task of another node, for one that has none.
+    fn first_elsewhere(&mut self, node: usize) -> Option<(usize, TaskId)> {
+        if self.executors.nodes[node].idle.is_empty() || self.first_live(node).is_some() {
+            return None;
+        }
+        let waiting = self.ready.nodes.iter().copied();
+        let richest = waiting.max_by_key(|other| (self.ready.len(*other), Reverse(*other)))?;
+        let task = self.first_live(richest)?;
+        let cpus = self.record(task)?.cpus.max(1);
+        (self.executors.nodes[node].processors >= cpus).then_some((richest, task))
+    }
+
+    fn first_live(&mut self, node: usize) -> Option<TaskId> {
+        while let Some(task) = self.ready.first(node) {
+            if self.record(task).is_some_and(|record| record.state == State::Ready) {
+                return Some(task);
+            }
+            self.ready.pop(node);
+        }
+        None
+    }
+
+    fn dispatch_one(&mut self, node: usize, elsewhere: bool, out: &mut Vec<Instruction>) -> bool {
+        let first = match elsewhere {
+            true => self.first_elsewhere(node),
+            false => self.first_live(node).map(|task| (node, task)),
+        };
+        let Some((from, task)) = first else { return false };
+        let record = self.record(task).expect("looked at above");
+        let estimate = self.functions.get(record.function.0 as usize).and_then(|f| f.mean_ns());
+        let alone = record.timeout.is_some();
+        let cpus = record.cpus.max(1);
+        let Some(executor) = self.executors.pick(node, cpus, estimate, alone) else {
+            return false;
+        };
+        self.ready.pop(from);
+        self.executors.touch(from);
+        let sent = Sent {
+            task,
+            cpus,
+            estimate_ns: estimate,
+            alone,
+            recalling: false,
+            abandoned: false,
+            grant: None,
+        };
+        self.send(task, Slot { executor, layer: None }, sent, out);
+        true
+    }
+
+    fn steal(&mut self, touched: &[usize], out: &mut Vec<Instruction>) {
+        if self.executors.pipeline.tasks_max < 2 {
+            return;
+        }
+        for node in touched.iter().copied() {
+            if !self.ready.is_empty(node) {
+                continue;
+            }
+            let Some(idle) = self.executors.nodes[node].idle.first() else { continue };
+            for (task, executor) in self.executors.steal_for(idle) {
+                out.push(Instruction::Recall { task, executor });
+            }
+        }
+    }
+
+    /// What I/O tasks find to spare now.
+    fn room(&self) -> Room {
+        let (executors, layers) = (&self.executors, &self.layers);
+        let free_slot = |layer: Option<LayerId>| {
+            let reaches =
+                |node: &usize| layer.is_none_or(|id| layers.reaches(id, NodeId(*node as u32)));
+            let mut reached = (0..executors.nodes.len()).filter(reaches);
+            let executor = reached.find_map(|node| executors.io_slot(node))?;
+            Some(Slot { executor, layer })
+        };
+        let mut room = Room::default();
+        if layers.is_empty() {
+            free_slot(None).into_iter().for_each(|slot| room.add(slot, u64::MAX, u64::MAX));
+        }
+        for id in layers.ranked() {
+            if let Some(slot) = free_slot(Some(*id)) {
+                let spare = layers.spare(*id);
+                room.add(slot, spare.bandwidth, spare.size);
+            }
+        }
+        room
+    }
+
+    fn dispatch_io(&mut self, out: &mut Vec<Instruction>) {
+        while self.executors.io_free > 0 && !self.policy.is_empty() {
+            let Some((request, slot)) = self.policy.next(&self.room()) else { return };
+            self.policy.remove(&request);
+            if let Some(layer) = slot.layer {
+                self.layers.grant(layer, request.constraint);
+            }
+            let sent = Sent {
+                task: request.task,
+                cpus: 0,
+                estimate_ns: None,
+                alone: true,
+                recalling: false,
+                abandoned: false,
+                grant: slot.layer.map(|layer| (layer, request.constraint)),
+            };
+            self.send(request.task, slot, sent, out);
+        }
+    }
+
+    fn send(&mut self, task: TaskId, slot: Slot, sent: Sent, out: &mut Vec<Instruction>) {
+        self.executors.send(slot.executor, sent);
+        self.step(task, Input::Dispatch);
+        let now = self.now;
+        let record = self.live(task);
+        record.attempt += 1;
+        record.executor = Some(slot.executor);
+        let attempt = record.attempt;
+        if let Some(timeout) = record.timeout {
+            let deadline = Deadline { at: now.saturating_add(timeout), task };
+            record.deadline = Some(deadline);
+            self.deadlines.insert(deadline);
+        }
+        let Slot { executor, layer } = slot;
+        out.push(Instruction::Run { task, executor, attempt, layer });
+    }
+}

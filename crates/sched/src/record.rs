@@ -1,0 +1,80 @@
+//! What the scheduler keeps of a task that is not over.
+
+use alloc::sync::Arc;
+
+use graph::TaskId;
+
+use crate::api::{
+    Constraint, ExecutorId, Failure, FunctionId, Kind, LayerId, OnFailure, TaskSpec, Time,
+};
+use crate::policy::Request;
+use crate::transitions::State;
+
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) task: TaskId,
+    pub(crate) state: State,
+    pub(crate) kind: Kind,
+    pub(crate) on_failure: OnFailure,
+    /// The program cancelled it while it was at an executor: so be it if it comes back.
+    pub(crate) cancel_wanted: bool,
+    pub(crate) function: FunctionId,
+    pub(crate) name: Arc<str>,
+    pub(crate) cpus: u32,
+    pub(crate) priority: i32,
+    pub(crate) retries_left: u32,
+    pub(crate) attempt: u32,
+    pub(crate) timeout: Option<u64>,
+    /// While it is at an executor.
+    pub(crate) deadline: Option<Deadline>,
+    pub(crate) constraint: Constraint,
+    pub(crate) produces: u64,
+    pub(crate) layer: Option<LayerId>,
+    /// Its arrival among the ready.
+    pub(crate) serial: u64,
+    /// Where most bytes of its inputs are.
+    pub(crate) node: u32,
+    pub(crate) executor: Option<ExecutorId>,
+    /// Of an abandoned task: what it failed of, and for good.
+    pub(crate) failure: Option<Arc<Failure>>,
+}
+
+impl Record {
+    pub(crate) fn new(task: TaskId, spec: &TaskSpec) -> Record {
+        Record {
+            task,
+            state: State::New,
+            kind: spec.kind,
+            on_failure: spec.on_failure,
+            cancel_wanted: false,
+            function: spec.function,
+            name: spec.name.clone(),
+            cpus: spec.cpus,
+            priority: spec.priority,
+            retries_left: spec.retries,
+            attempt: 0,
+            timeout: spec.timeout,
+            deadline: None,
+            constraint: spec.constraint,
+            produces: spec.produces,
+            layer: spec.layer,
+            serial: 0,
+            node: 0,
+            executor: None,
+            failure: None,
+        }
+    }
+
+    /// What a ready I/O task asks of the policy.
+    pub(crate) fn request(&self) -> Request {
+        let Record { task, priority, serial, constraint, layer, .. } = *self;
+        Request { task, priority, serial, constraint, layer }
+    }
+}
+
+/// When the run of a task that is at an executor now is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Deadline {
+    pub(crate) at: Time,
+    pub(crate) task: TaskId,
+}

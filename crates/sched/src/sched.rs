@@ -1,0 +1,333 @@
+//! The scheduler's state, its way in (submissions and events) and its way out (instructions).
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use smallvec::SmallVec;
+
+use graph::{Bound, DatumId, DatumKind, Graph, Refused, TaskId, VersionId};
+
+use crate::api::{Config, Event, Failure, FunctionId, Instruction, Kind, Refusal, TaskSpec, Time};
+use crate::executors::{Executors, Pipeline};
+use crate::function::Function;
+use crate::layers::Layers;
+use crate::policy::{self, Policy};
+use crate::ready::Ready;
+use crate::record::{Deadline, Record};
+use crate::story::{Step, Story};
+use crate::transitions::{self, Input, State};
+
+/// How many tasks are in each state now, and how many were ever over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Tasks that wait for something.
+    pub waiting: u64,
+    /// Tasks that wait for an executor.
+    pub ready: u64,
+    /// Tasks at an executor, abandoned ones included.
+    pub sent: u64,
+    /// Tasks that ended well, ever.
+    pub done: u64,
+    /// Tasks that failed, ever.
+    pub failed: u64,
+    /// Tasks that were cancelled, ever.
+    pub cancelled: u64,
+}
+
+/// A task that was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// Which. It may be over already, where something that it needs had failed.
+    pub task: TaskId,
+    /// The value versions that it makes: returns, then written values by access.
+    pub outputs: SmallVec<[VersionId; 2]>,
+}
+
+/// The scheduler. See the module documentation of the crate.
+pub struct Sched {
+    pub(crate) graph: Graph<Arc<Failure>>,
+    /// By the index of the task.
+    pub(crate) records: Vec<Option<Record>>,
+    pub(crate) functions: Vec<Function>,
+    pub(crate) executors: Executors,
+    pub(crate) layers: Layers,
+    pub(crate) ready: Ready,
+    pub(crate) policy: Box<dyn Policy>,
+    pub(crate) deadlines: BTreeSet<Deadline>,
+    pub(crate) story: Story,
+    pub(crate) counts: Counts,
+    pub(crate) serial: u64,
+    pub(crate) now: Time,
+    pub(crate) stealing: bool,
+}
+
+impl Sched {
+    /// A scheduler with no executors yet.
+    pub fn new(config: Config) -> Sched {
+        let tasks_max = config.pipeline_tasks_max.max(1);
+        let pipeline = Pipeline { tasks_max, ns_max: config.pipeline_ns_max };
+        Sched {
+            graph: Graph::default(),
+            records: Vec::new(),
+            functions: Vec::new(),
+            executors: Executors::new(&config.processors, pipeline),
+            layers: Layers::new(config.layers),
+            ready: Ready::new(config.processors.len()),
+            policy: policy::new(config.policy),
+            deadlines: BTreeSet::new(),
+            story: Story::default(),
+            counts: Counts::default(),
+            serial: 0,
+            now: 0,
+            stealing: config.stealing,
+        }
+    }
+
+    /// A function, by name; its mean run time is kept.
+    pub fn add_function(&mut self, name: Arc<str>) -> FunctionId {
+        self.functions.push(Function::new(name));
+        FunctionId(u32::try_from(self.functions.len() - 1).expect("fewer than 2^32 functions"))
+    }
+
+    /// The mean run time of a function in nanoseconds, once it ran.
+    pub fn mean_ns(&self, function: FunctionId) -> Option<u64> {
+        self.functions.get(function.0 as usize)?.mean_ns()
+    }
+
+    /// The name that a function was added with.
+    pub fn function_name(&self, function: FunctionId) -> Option<&Arc<str>> {
+        self.functions.get(function.0 as usize).map(|function| &function.name)
+    }
+
+    /// A value that the program brings: there at once, named once.
+    pub fn add_value(&mut self, size: u64) -> VersionId {
+        self.graph.add_value(size, 0)
+    }
+
+    /// A datum; `None` if its initial version is not there (any more).
+    pub fn add_datum(&mut self, kind: DatumKind, initial: Option<VersionId>) -> Option<DatumId> {
+        self.graph.add_datum(kind, initial)
+    }
+
+    /// The latest version of a datum, named once more (see [`Graph::current`]).
+    pub fn current(&mut self, datum: DatumId) -> Option<VersionId> {
+        self.graph.current(datum)
+    }
+
+    /// The program can no longer name a datum.
+    pub fn drop_datum(&mut self, datum: DatumId, out: &mut Vec<Instruction>) {
+        self.graph.drop_datum(datum);
+        self.settle(out);
+    }
+
+    /// The program names a version once more. `false`: it is gone.
+    pub fn hold(&mut self, version: VersionId) -> bool {
+        self.graph.hold(version)
+    }
+
+    /// What each access of a live task was bound to.
+    pub fn bound(&self, task: TaskId) -> &[Bound] {
+        self.graph.bound(task)
+    }
+
+    /// The value versions that a live task makes: returns, then written values by access.
+    pub fn outputs(&self, task: TaskId) -> &[VersionId] {
+        self.graph.outputs(task)
+    }
+
+    /// How many tasks are where.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// How many tasks are not over.
+    pub fn live_tasks(&self) -> usize {
+        self.graph.live_tasks()
+    }
+
+    /// How many versions are kept.
+    pub fn live_versions(&self) -> usize {
+        self.graph.live_versions()
+    }
+
+    /// What is granted of a layer now.
+    pub fn granted(&self, layer: crate::api::LayerId) -> Option<crate::api::Constraint> {
+        self.layers.granted(layer)
+    }
+
+    /// The latest moves of a task, oldest first, as far as they are remembered.
+    pub fn story(&self, task: TaskId) -> Vec<Step> {
+        self.story.of(task)
+    }
+
+    /// Where a task is, unless it is over.
+    pub fn state(&self, task: TaskId) -> Option<State> {
+        self.record(task).map(|record| record.state)
+    }
+
+    /// When the next deadline is, if there is one.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.first().map(|deadline| deadline.at)
+    }
+
+    /// Takes a task. On refusal nothing was changed.
+    pub fn submit(
+        &mut self,
+        now: Time,
+        spec: TaskSpec,
+        out: &mut Vec<Instruction>,
+    ) -> Result<Submitted, Refusal> {
+        self.now = self.now.max(now);
+        self.check(&spec)?;
+        let task = self.graph.submit(spec.returns, &spec.accesses).map_err(refusal)?;
+        let index = task.0.index as usize;
+        if index >= self.records.len() {
+            self.records.resize_with(index + 1, || None);
+        }
+        assert!(self.records[index].is_none(), "the record of an earlier task is gone");
+        self.records[index] = Some(Record::new(task, &spec));
+        self.step(task, Input::Submit);
+        let outputs = SmallVec::from_slice(self.graph.outputs(task));
+        self.settle(out);
+        self.dispatch(out);
+        Ok(Submitted { task, outputs })
+    }
+
+    fn check(&self, spec: &TaskSpec) -> Result<(), Refusal> {
+        match spec.kind {
+            Kind::Compute => {
+                let most = self.executors.nodes.iter().map(|node| node.processors).max();
+                let (asked, most) = (spec.cpus.max(1), most.unwrap_or(0));
+                if asked > most {
+                    return Err(Refusal::TooManyProcessors { asked, most });
+                }
+            }
+            Kind::Io if self.layers.is_empty() => {}
+            Kind::Io => {
+                let asked = spec.constraint;
+                let nearest = self.layers.could_ever(spec.layer, asked);
+                nearest.map_err(|nearest| Refusal::NoLayer { asked, nearest })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an event; what has to be done is added to `out`.
+    pub fn handle(&mut self, now: Time, event: Event, out: &mut Vec<Instruction>) {
+        self.now = self.now.max(now);
+        match event {
+            Event::ExecutorUp { executor, kind, node, slots } => {
+                self.executors.add(executor, kind, node, slots);
+            }
+            Event::ExecutorLost { executor, started, reason } => {
+                self.lose(executor, &started, &reason, out);
+            }
+            Event::Ended { task, executor, outcome, ran } => {
+                self.ended(task, executor, outcome, ran, out);
+            }
+            Event::Released { task, output, size } => {
+                let node = self.record(task).map_or(0, |record| self.node_of(record));
+                self.graph.release(task, output as usize, size, node);
+            }
+            Event::Recalled { task, executor } => self.recalled(task, executor, out),
+            Event::Cancel { task } => self.cancel(task, out),
+            Event::Forget { version } => self.graph.unhold(version),
+            Event::Tick => {}
+        }
+        // Only now: a report that came late, but came, is taken.
+        self.give_up_late(out);
+        self.settle(out);
+        self.dispatch(out);
+    }
+
+    pub(crate) fn record(&self, task: TaskId) -> Option<&Record> {
+        let record = self.records.get(task.0.index as usize)?.as_ref()?;
+        (record.task == task).then_some(record)
+    }
+
+    pub(crate) fn record_mut(&mut self, task: TaskId) -> Option<&mut Record> {
+        let record = self.records.get_mut(task.0.index as usize)?.as_mut()?;
+        (record.task == task).then_some(record)
+    }
+
+    pub(crate) fn live(&mut self, task: TaskId) -> &mut Record {
+        self.record_mut(task).expect("the caller knows that the task is live")
+    }
+
+    /// Moves a task along the table, and notes it.
+    pub(crate) fn step(&mut self, task: TaskId, input: Input) {
+        let at = self.now;
+        let record = self.live(task);
+        let from = record.state;
+        let Some(to) = transitions::next(from, input) else {
+            let story = self.story.of(task);
+            panic!("{task:?} is {from} and cannot {input}; its story: {story:?}");
+        };
+        record.state = to;
+        let deadline = record.deadline.filter(|_| from == State::Sent);
+        if let Some(deadline) = deadline {
+            self.deadlines.remove(&deadline);
+        }
+        self.count(from, false);
+        self.count(to, true);
+        self.story.note(Step { at, task, from, input, to });
+    }
+
+    fn count(&mut self, state: State, arrives: bool) {
+        let counts = &mut self.counts;
+        let counter = match state {
+            State::New => return,
+            State::Waiting => &mut counts.waiting,
+            State::Ready => &mut counts.ready,
+            State::Sent | State::Abandoned => &mut counts.sent,
+            State::Done => &mut counts.done,
+            State::Failed => &mut counts.failed,
+            State::Cancelled => &mut counts.cancelled,
+        };
+        if arrives {
+            *counter += 1;
+        } else {
+            *counter -= 1;
+        }
+    }
+
+    /// Carries what the graph has to say to the driver until it has nothing more to say.
+    pub(crate) fn settle(&mut self, out: &mut Vec<Instruction>) {
+        loop {
+            while let Some((version, failure)) = self.graph.pop_settled() {
+                out.push(Instruction::Resolve { version, failure });
+            }
+            if let Some((task, from)) = self.graph.pop_doomed() {
+                self.doom(task, from, out);
+                continue;
+            }
+            while let Some(version) = self.graph.pop_obsolete() {
+                out.push(Instruction::Discard { version });
+            }
+            let Some(task) = self.graph.pop_ready() else { return };
+            self.step(task, Input::Unblock);
+            self.serial += 1;
+            let serial = self.serial;
+            self.live(task).serial = serial;
+            self.enqueue(task);
+        }
+    }
+
+    /// The whole state checked against itself: `Err` says what does not add up.
+    pub fn validate(&self) -> Result<(), String> {
+        self.graph.validate()?;
+        self.validate_tasks()?;
+        self.validate_executors()
+    }
+}
+
+fn refusal(refused: Refused) -> Refusal {
+    match refused {
+        Refused::SelfConflict(first, second) => Refusal::SelfConflict { accesses: (first, second) },
+        Refused::BadRegion(access) => Refusal::BadRegion { access },
+        Refused::Stale(access) => Refusal::Stale { access },
+        Refused::BadDirection(access) => Refusal::BadDirection { access },
+    }
+}

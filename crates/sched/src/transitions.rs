@@ -1,0 +1,95 @@
+//! The life of a task as one table; the diagram in the docs is drawn from it.
+
+/// Where a task is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum State {
+    /// Not yet taken.
+    New,
+    /// Waits for versions, for earlier users of data in place, or for a lock.
+    Waiting,
+    /// Waits for an executor and, for I/O, for a grant.
+    Ready,
+    /// At an executor, begun or next in its line.
+    Sent,
+    /// Ran out of time; its executor is being ended.
+    Abandoned,
+    /// Over, well.
+    Done,
+    /// Over: its own failure.
+    Failed,
+    /// Over: the program's wish, or the failure of another.
+    Cancelled,
+}
+
+/// What moves a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Input {
+    /// The program called it.
+    Submit,
+    /// The last thing that it waited for came.
+    Unblock,
+    /// It got an executor (and a grant).
+    Dispatch,
+    /// It came back unbegun.
+    GiveBack,
+    /// Its body ended well, or its failure is to be ignored.
+    Finish,
+    /// It failed and may run again.
+    Retry,
+    /// It failed for good.
+    Fail,
+    /// Its time was up.
+    TimeOut,
+    /// The program cancelled it, or a version that it needs failed.
+    Cancel,
+}
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// From where.
+    pub from: State,
+    /// Moved by what.
+    pub input: Input,
+    /// To where.
+    pub to: State,
+}
+
+const fn line(from: State, input: Input, to: State) -> Transition {
+    Transition { from, input, to }
+}
+
+/// Every move that there is. Anything else is a fault of the scheduler and stops it.
+pub const TRANSITIONS: &[Transition] = &[
+    line(State::New, Input::Submit, State::Waiting),
+    line(State::Waiting, Input::Unblock, State::Ready),
+    line(State::Waiting, Input::Cancel, State::Cancelled),
+    line(State::Ready, Input::Dispatch, State::Sent),
+    line(State::Ready, Input::Cancel, State::Cancelled),
+    line(State::Sent, Input::GiveBack, State::Ready),
+    line(State::Sent, Input::Finish, State::Done),
+    line(State::Sent, Input::Retry, State::Ready),
+    line(State::Sent, Input::Fail, State::Failed),
+    line(State::Sent, Input::TimeOut, State::Abandoned),
+    line(State::Abandoned, Input::Retry, State::Ready),
+    line(State::Abandoned, Input::Fail, State::Failed),
+    line(State::Abandoned, Input::Finish, State::Done),
+];
+
+/// Where an input leads from a state, if it may come there.
+pub fn next(from: State, input: Input) -> Option<State> {
+    let found = TRANSITIONS.iter().find(|line| line.from == from && line.input == input);
+    found.map(|line| line.to)
+}
+
+impl core::fmt::Display for State {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Debug::fmt(self, f)
+    }
+}
+
+impl core::fmt::Display for Input {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Debug::fmt(self, f)
+    }
+}

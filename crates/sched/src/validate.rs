@@ -1,0 +1,76 @@
+//! The scheduler's own books checked against each other.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+
+use crate::api::{Constraint, Kind, LayerId};
+use crate::record::Record;
+use crate::sched::Sched;
+use crate::transitions::State;
+
+impl Sched {
+    pub(crate) fn validate_tasks(&self) -> Result<(), String> {
+        let (mut waiting, mut ready, mut sent) = (0, 0, 0);
+        for record in self.records.iter().flatten() {
+            let task = record.task;
+            if !self.graph.is_live(task) {
+                return Err(format!("{task:?} has a record and is not in the graph"));
+            }
+            match record.state {
+                State::Waiting => waiting += 1,
+                State::Ready => ready += 1,
+                State::Sent | State::Abandoned => sent += 1,
+                state => return Err(format!("{task:?} is {state} and still kept")),
+            }
+            let at = record.executor.and_then(|id| self.executors.all.get(&id));
+            let listed = at.is_some_and(|at| at.sent.iter().any(|sent| sent.task == task));
+            if matches!(record.state, State::Sent | State::Abandoned) != listed {
+                return Err(format!("{task:?} is {} and listed: {listed}", record.state));
+            }
+        }
+        let timed = |record: &&Record| record.state == State::Sent && record.timeout.is_some();
+        let expected = self.records.iter().flatten().filter(timed).count();
+        if self.deadlines.len() != expected {
+            return Err(format!("{} deadlines of {expected}", self.deadlines.len()));
+        }
+        let counts = self.counts;
+        if (counts.waiting, counts.ready, counts.sent) != (waiting, ready, sent) {
+            return Err(format!("{counts:?} but {waiting} wait, {ready} ready, {sent} sent"));
+        }
+        if self.graph.live_tasks() as u64 != waiting + ready + sent {
+            return Err(format!("{} tasks in the graph, {counts:?}", self.graph.live_tasks()));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn validate_executors(&self) -> Result<(), String> {
+        let mut grants: BTreeMap<LayerId, Constraint> = BTreeMap::new();
+        for (id, executor) in &self.executors.all {
+            for sent in &executor.sent {
+                let record = self.record(sent.task);
+                if record.is_none_or(|record| record.executor != Some(*id)) {
+                    return Err(format!("{id:?} lists {:?}, which is not there", sent.task));
+                }
+                if let Some((layer, constraint)) = sent.grant {
+                    let sum = grants.entry(layer).or_default();
+                    sum.bandwidth += constraint.bandwidth;
+                    sum.size += constraint.size;
+                }
+            }
+            if executor.kind == Kind::Io && executor.sent.len() as u32 > executor.slots {
+                return Err(format!("{id:?} holds more than its {} slots", executor.slots));
+            }
+        }
+        for id in self.layers.ranked() {
+            let expected = grants.get(id).copied().unwrap_or_default();
+            if self.layers.granted(*id) != Some(expected) {
+                return Err(format!(
+                    "{id:?} granted {:?} of {expected:?}",
+                    self.layers.granted(*id)
+                ));
+            }
+        }
+        self.executors.validate()
+    }
+}
