@@ -1,0 +1,180 @@
+//! No grant exceeds its layer in bandwidth or size; executors get no more than their slots and
+//! nodes no more than their processors; I/O tasks take no processor.
+//!
+//! A grant counts from the `Run` to the event that ends it. Processors count where bodies really
+//! run; an executor that was told to end no longer counts, its replacement does.
+
+use sched::{Constraint, ExecutorId, Kind, Layer, LayerId, NodeId};
+
+use super::Fault;
+use crate::hash::Map;
+use crate::program::TaskPlan;
+
+#[derive(Debug)]
+struct Executor {
+    kind: Kind,
+    node: NodeId,
+    slots: usize,
+    sent: usize,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Sent {
+    executor: ExecutorId,
+    grant: Option<(LayerId, Constraint)>,
+}
+
+/// The account.
+#[derive(Debug)]
+pub struct Grants {
+    layers: Vec<Layer>,
+    granted: Vec<Constraint>,
+    processors: Vec<u32>,
+    busy: Vec<u32>,
+    ahead_max: usize,
+    executors: Map<ExecutorId, Executor>,
+    sent: Map<usize, Sent>,
+    bodies: Map<usize, (ExecutorId, u32)>,
+}
+
+fn fault(plan: &TaskPlan, message: String) -> Fault {
+    Fault::of_task("grants", plan.task, message)
+}
+
+impl Grants {
+    /// Nothing is granted yet.
+    pub fn new(layers: &[Layer], processors: &[u32], ahead_max: u32) -> Grants {
+        Grants {
+            layers: layers.to_vec(),
+            granted: vec![Constraint::default(); layers.len()],
+            processors: processors.to_vec(),
+            busy: vec![0; processors.len()],
+            ahead_max: ahead_max.max(1) as usize,
+            executors: Map::default(),
+            sent: Map::default(),
+            bodies: Map::default(),
+        }
+    }
+
+    /// An executor came up.
+    pub fn up(&mut self, id: ExecutorId, kind: Kind, node: NodeId, slots: u32) {
+        let slots = slots as usize;
+        self.executors.insert(id, Executor { kind, node, slots, sent: 0, closed: false });
+    }
+
+    /// An executor may get nothing more; its bodies count no more.
+    pub fn close(&mut self, id: ExecutorId) {
+        if let Some(executor) = self.executors.get_mut(&id) {
+            executor.closed = true;
+        }
+        let bodies: Vec<usize> = self
+            .bodies
+            .iter()
+            .filter(|(_, (executor, _))| *executor == id)
+            .map(|(task, _)| *task)
+            .collect();
+        bodies.into_iter().for_each(|task| self.body_over(task));
+    }
+
+    /// The scheduler sends a task.
+    pub fn run(
+        &mut self,
+        plan: &TaskPlan,
+        id: ExecutorId,
+        layer: Option<LayerId>,
+    ) -> Result<(), Fault> {
+        let Some(executor) = self.executors.get_mut(&id) else {
+            return Err(fault(plan, format!("sent to {id:?}, which is not up")));
+        };
+        if executor.closed {
+            return Err(fault(plan, format!("sent to {id:?}, which was ended")));
+        }
+        if executor.kind != plan.kind {
+            return Err(fault(plan, format!("a {:?} task on {:?}", plan.kind, executor.kind)));
+        }
+        let most = if plan.kind == Kind::Io { executor.slots } else { self.ahead_max };
+        executor.sent += 1;
+        if executor.sent > most {
+            return Err(fault(plan, format!("{id:?} has {} of {most}", executor.sent)));
+        }
+        let node = executor.node;
+        let grant = match (plan.kind, layer) {
+            (Kind::Io, Some(layer)) => Some(self.grant(plan, node, layer)?),
+            (Kind::Compute, None) => None,
+            _ => return Err(fault(plan, format!("{:?} with layer {layer:?}", plan.kind))),
+        };
+        self.sent.insert(plan.task, Sent { executor: id, grant });
+        Ok(())
+    }
+
+    /// How many tasks are at an executor.
+    pub fn sent_to(&self, id: ExecutorId) -> usize {
+        self.executors.get(&id).map_or(0, |executor| executor.sent)
+    }
+
+    /// The tasks at an executor, in no order.
+    pub fn tasks_at(&self, id: ExecutorId) -> impl Iterator<Item = usize> + '_ {
+        let here = move |entry: &(&usize, &Sent)| entry.1.executor == id;
+        self.sent.iter().filter(here).map(|(task, _)| *task)
+    }
+
+    fn grant(
+        &mut self,
+        plan: &TaskPlan,
+        node: NodeId,
+        id: LayerId,
+    ) -> Result<(LayerId, Constraint), Fault> {
+        let layer = &self.layers[id.0 as usize];
+        if layer.node.is_some_and(|own| own != node) {
+            return Err(fault(plan, format!("{node:?} does not reach {id:?}")));
+        }
+        if plan.layer.is_some_and(|only| only != id) {
+            return Err(fault(plan, format!("granted {id:?}, only {:?} will do", plan.layer)));
+        }
+        let granted = &mut self.granted[id.0 as usize];
+        granted.bandwidth += plan.constraint.bandwidth;
+        granted.size += plan.constraint.size;
+        let over = |used: u64, most: Option<u64>| most.is_some_and(|most| used > most);
+        if over(granted.bandwidth, layer.bandwidth) || over(granted.size, layer.capacity) {
+            return Err(fault(plan, format!("{granted:?} granted of {layer:?}")));
+        }
+        Ok((id, plan.constraint))
+    }
+
+    /// A task came back from its executor: ended, recalled, lost or given up.
+    pub fn back(&mut self, task: usize) {
+        let Some(sent) = self.sent.remove(&task) else { return };
+        if let Some(executor) = self.executors.get_mut(&sent.executor) {
+            executor.sent -= 1;
+        }
+        if let Some((layer, constraint)) = sent.grant {
+            let granted = &mut self.granted[layer.0 as usize];
+            granted.bandwidth -= constraint.bandwidth;
+            granted.size -= constraint.size;
+        }
+    }
+
+    /// A body begins.
+    pub fn body(&mut self, plan: &TaskPlan, id: ExecutorId) -> Result<(), Fault> {
+        let executor = &self.executors[&id];
+        if executor.closed || plan.kind == Kind::Io {
+            return Ok(());
+        }
+        let node = executor.node.0 as usize;
+        self.busy[node] += plan.cpus;
+        self.bodies.insert(plan.task, (id, plan.cpus));
+        if self.busy[node] > self.processors[node] {
+            let (busy, all) = (self.busy[node], self.processors[node]);
+            return Err(fault(plan, format!("bodies on node {node} take {busy} of {all}")));
+        }
+        Ok(())
+    }
+
+    /// A body is over, or its executor is.
+    pub fn body_over(&mut self, task: usize) {
+        if let Some((id, cpus)) = self.bodies.remove(&task) {
+            self.busy[self.executors[&id].node.0 as usize] -= cpus;
+        }
+    }
+}

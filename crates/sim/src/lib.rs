@@ -1,0 +1,29 @@
+//! The same scheduler that the drivers run, under a virtual clock: random programs, modelled
+//! executors and storage, injected faults, and checkers that look at all of it.
+//!
+//! A seed stands for a program ([`program`]), a machine and its faults ([`faults`]), and
+//! reproduces exactly: [`run_seed`] runs it twice and compares every instruction. What must hold
+//! is in [`checkers`], one file a promise; each checker is proved able to fail by a [`Canary`].
+//!
+//! Way through: `generate` makes the program, `main_thread` takes its steps, `world` drives the
+//! scheduler and keeps the clock, `executor` runs bodies over the data model of [`values`],
+//! `run` puts a seed through all that, `shrink` makes a failing program small, [`cli`] and
+//! [`rate`] are what `cargo xtask sim` and `cargo xtask rate` call.
+#![forbid(unsafe_code)]
+
+pub mod checkers;
+mod cli;
+mod executor;
+pub mod faults;
+mod generate;
+pub mod hash;
+mod main_thread;
+pub mod program;
+pub mod rate;
+mod run;
+mod shrink;
+pub mod values;
+mod world;
+
+pub use cli::cli;
+pub use run::{run_program, run_seed, run_seeds, Canary, Report, Summary, Violation};

@@ -1,0 +1,495 @@
+//! The world around the scheduler: a virtual clock, what is to happen, and the driver that
+//! feeds the scheduler and does what it says.
+//!
+//! One thread, no real time. What happens is a heap of (time, order of arrival, happening); the
+//! driver hands every event to the scheduler and carries out the instructions at once, as the
+//! real drivers do. Executors are in `executor.rs`, the program's main thread in `main_thread.rs`.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use graph::{DatumId, TaskId, VersionId};
+use sched::{Cause, Event, ExecutorId, Failure, FunctionId, Instruction, Outcome, Sched};
+
+use crate::checkers::{dead, grants, liveness, memory, order, results, state, Fault};
+use crate::executor::{Executor, Message};
+use crate::faults::{Delay, Faults};
+use crate::hash::{Fold, Map};
+use crate::program::{Program, TaskPlan, FUNCTIONS};
+use crate::values::{Body, Store, Used, EMPTY};
+use crate::Canary;
+use crate::Report;
+
+/// What is to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Happening {
+    /// The main thread goes on.
+    Program,
+    /// An executor is ready.
+    Up(u32),
+    /// An executor looks at its line.
+    Look(u32),
+    /// The body with this serial reaches the point where it hands an output over.
+    Release(u32, u64),
+    /// The body with this serial ends.
+    End(u32, u64),
+    /// An executor dies.
+    Die(u32),
+    /// The oldest report of an executor reaches the driver.
+    Report(u32),
+    /// The driver hears of an executor's death.
+    Lost(u32),
+}
+
+/// A task that was taken.
+#[derive(Debug)]
+pub(crate) struct Task<'a> {
+    pub(crate) plan: &'a TaskPlan,
+    pub(crate) id: TaskId,
+    pub(crate) used: Vec<Used>,
+    pub(crate) outputs: Vec<VersionId>,
+    pub(crate) reads: Vec<VersionId>,
+    /// How often its body began.
+    pub(crate) begins: u32,
+    /// How many of its runs failed, as the driver saw it.
+    pub(crate) failed_runs: u32,
+    /// The attempt of the last `Run`, and when that was.
+    pub(crate) attempt: u32,
+    pub(crate) sent_at: u64,
+    pub(crate) cancel_asked: bool,
+    /// What the run that was its end made of what it read.
+    pub(crate) digest: Option<u64>,
+    /// `Some` when it is over.
+    pub(crate) end: Option<Option<Arc<Failure>>>,
+}
+
+/// Everything that the checkers keep.
+pub(crate) struct Checks<'a> {
+    pub(crate) grants: grants::Grants,
+    pub(crate) dead: dead::Dead,
+    pub(crate) memory: memory::Memory,
+    pub(crate) order: order::Order<'a>,
+    pub(crate) binding: results::Binding,
+    pub(crate) live: usize,
+}
+
+/// The world of one simulation.
+pub(crate) struct World<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) faults: &'a Faults,
+    pub(crate) canary: Option<Canary>,
+    pub(crate) validated: bool,
+    pub(crate) sched: Sched,
+    pub(crate) now: u64,
+    heap: BinaryHeap<Reverse<(u64, u64, Happening)>>,
+    pub(crate) serial: u64,
+    pub(crate) functions: Vec<FunctionId>,
+    pub(crate) tasks: Vec<Option<Task<'a>>>,
+    by_id: Map<TaskId, usize>,
+    pub(crate) order: Vec<usize>,
+    pub(crate) handles: Vec<Option<VersionId>>,
+    pub(crate) data: Vec<Option<DatumId>>,
+    pub(crate) dropped: Vec<bool>,
+    pub(crate) store: Store,
+    pub(crate) initial: Map<VersionId, u64>,
+    pub(crate) resolved: Map<VersionId, u64>,
+    /// Versions that came before the end of their task.
+    pub(crate) released: Map<VersionId, ()>,
+    pub(crate) executors: Vec<Executor>,
+    pub(crate) step: usize,
+    pub(crate) blocked_on: Option<usize>,
+    pub(crate) checks: Checks<'a>,
+    pub(crate) report: Report,
+    log: Fold,
+    pub(crate) trace: Option<Vec<String>>,
+    pub(crate) canary_done: bool,
+}
+
+impl<'a> World<'a> {
+    /// A world in which nothing has happened.
+    pub(crate) fn new(program: &'a Program, faults: &'a Faults, canary: Option<Canary>) -> Self {
+        let machine = &program.machine;
+        let mut config = machine.config.clone();
+        if canary == Some(Canary::GrantTooMuch) {
+            for layer in &mut config.layers {
+                layer.bandwidth = layer.bandwidth.map(|bandwidth| bandwidth * 2);
+            }
+        }
+        let ahead_max = config.pipeline_tasks_max;
+        let mut sched = Sched::new(config);
+        let functions = (0..FUNCTIONS)
+            .map(|index| sched.add_function(Arc::from(format!("f{index}"))))
+            .collect();
+        let nodes = machine.config.processors.len();
+        World {
+            program,
+            faults,
+            canary,
+            validated: true,
+            sched,
+            now: 0,
+            heap: BinaryHeap::new(),
+            serial: 0,
+            functions,
+            tasks: (0..program.tasks).map(|_| None).collect(),
+            by_id: Map::default(),
+            order: Vec::new(),
+            handles: vec![None; program.handles],
+            data: vec![None; program.data.len()],
+            dropped: vec![false; program.data.len()],
+            store: Store::new(vec![None; program.data.len()]),
+            initial: Map::default(),
+            resolved: Map::default(),
+            released: Map::default(),
+            executors: Vec::new(),
+            step: 0,
+            blocked_on: None,
+            checks: Checks {
+                grants: grants::Grants::new(
+                    program.layers(),
+                    &machine.config.processors,
+                    ahead_max,
+                ),
+                dead: dead::Dead::new(program.tasks),
+                memory: memory::Memory::default(),
+                order: order::Order::new(nodes),
+                binding: results::Binding::new(program.data.len()),
+                live: 0,
+            },
+            report: Report::default(),
+            log: Fold::default(),
+            trace: None,
+            canary_done: false,
+        }
+    }
+
+    pub(crate) fn tell(&mut self, line: impl FnOnce() -> String) {
+        let now = self.now;
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{now:>10} {}", line()));
+        }
+    }
+
+    pub(crate) fn later(&mut self, delay: u64, happening: Happening) {
+        self.at(self.now + delay, happening);
+    }
+
+    pub(crate) fn at(&mut self, time: u64, happening: Happening) {
+        self.serial += 1;
+        self.heap.push(Reverse((time, self.serial, happening)));
+    }
+
+    /// Runs until nothing is left to happen, then looks at everything once more.
+    pub(crate) fn run(&mut self) -> Result<(), Fault> {
+        self.start_machine();
+        self.at(0, Happening::Program);
+        while self.happen()? {
+            liveness::count(self.report.events)?;
+        }
+        let tasks = self.tasks.iter().flatten();
+        let waiting: Vec<usize> =
+            tasks.filter(|task| task.end.is_none()).map(|task| task.plan.task).collect();
+        liveness::check(&waiting, self.blocked_on)?;
+        self.forget_all()?;
+        self.checks.memory.end()?;
+        state::check_empty(&self.sched, self.program.layers().len())?;
+        results::check(self)?;
+        self.report.log = self.log.finish();
+        self.report.ns = self.now;
+        Ok(())
+    }
+
+    /// The next thing happens. `false`: nothing is left.
+    fn happen(&mut self) -> Result<bool, Fault> {
+        let next = self.heap.peek().map(|Reverse((time, ..))| *time);
+        if let Some(deadline) = self.sched.next_deadline() {
+            let late = self.faults.delay(Delay::Tick, deadline);
+            let tick = deadline.max(self.now) + late;
+            if next.is_none_or(|next| tick < next) {
+                self.now = tick;
+                self.drive(Event::Tick)?;
+                return Ok(true);
+            }
+        }
+        let Some(Reverse((time, _, happening))) = self.heap.pop() else { return Ok(false) };
+        assert!(time >= self.now, "time never goes back");
+        self.now = time;
+        match happening {
+            Happening::Program => self.program_goes_on()?,
+            Happening::Up(executor) => self.executor_up(executor)?,
+            Happening::Look(executor) => self.look_at_line(executor)?,
+            Happening::Release(executor, serial) => self.body_releases(executor, serial),
+            Happening::End(executor, serial) => self.body_ends(executor, serial)?,
+            Happening::Die(executor) => self.executor_dies(executor),
+            Happening::Report(executor) => self.report_arrives(executor)?,
+            Happening::Lost(executor) => self.executor_is_lost(executor)?,
+        }
+        Ok(true)
+    }
+
+    /// Hands an event to the scheduler and does what it says.
+    pub(crate) fn drive(&mut self, event: Event) -> Result<(), Fault> {
+        let mut out = Vec::new();
+        self.tell(|| format!("event {}", describe_event(&event)));
+        self.sched.handle(self.now, event, &mut out);
+        self.carry_out(out)
+    }
+
+    /// As `drive`, for the end of a run: the values are kept if the scheduler took it.
+    fn drive_done(&mut self, event: Event, task: usize, body: &Body) -> Result<(), Fault> {
+        let id = self.task(task).id;
+        let mut out = Vec::new();
+        self.tell(|| format!("event {}", describe_event(&event)));
+        self.sched.handle(self.now, event, &mut out);
+        let taken = out.iter().any(|instruction| match instruction {
+            Instruction::Forgotten { task, failure } => *task == id && failure.is_none(),
+            _ => false,
+        });
+        let entry = self.tasks[task].as_mut().expect("taken");
+        if taken {
+            let outputs = body.outputs(entry.plan.returns.len(), &entry.used);
+            self.store.keep(&entry.outputs, &entry.used, &outputs);
+            entry.digest = Some(body.digest);
+        } else {
+            // Its time was up before its report came: whatever it did counts as not done.
+            entry.failed_runs += 1;
+            self.store.ruin(task, &entry.used, body);
+        }
+        self.carry_out(out)
+    }
+
+    pub(crate) fn carry_out(&mut self, out: Vec<Instruction>) -> Result<(), Fault> {
+        self.report.events += 1;
+        for instruction in &out {
+            if let Instruction::Forgotten { task, .. } = instruction {
+                let task = self.number(*task)?;
+                for version in std::mem::take(&mut self.task_mut(task).reads) {
+                    self.checks.memory.read(version);
+                }
+            }
+        }
+        for instruction in out {
+            self.note(&instruction);
+            self.checks.memory.instruction(&instruction)?;
+            self.obey(instruction)?;
+        }
+        if self.validated {
+            let seen = state::Seen { tasks: self.checks.live };
+            state::check(&self.sched, seen)?;
+        }
+        Ok(())
+    }
+
+    fn obey(&mut self, instruction: Instruction) -> Result<(), Fault> {
+        match instruction {
+            Instruction::Run { task, executor, attempt, layer } => {
+                let task = self.number(task)?;
+                let plan = self.task(task).plan;
+                self.checks.dead.run(task, executor)?;
+                self.checks.grants.run(plan, executor, layer)?;
+                let ahead = self.checks.grants.sent_to(executor) > 1 && plan.cpus > 0;
+                self.report.ahead += u64::from(ahead);
+                self.checks.order.run(plan, ahead, self.report.events)?;
+                self.send(task, executor, attempt)
+            }
+            Instruction::Recall { task, executor } => {
+                let task = self.number(task)?;
+                self.recall(task, executor);
+                Ok(())
+            }
+            Instruction::Kill { executor } => {
+                self.checks.grants.close(executor);
+                let delay = self.faults.delay(Delay::Kill, u64::from(executor.0));
+                self.later(delay, Happening::Die(executor.0));
+                Ok(())
+            }
+            Instruction::Retire { executor } => {
+                self.report.given_up += 1;
+                self.somebody_is_late(executor)?;
+                self.checks.grants.close(executor);
+                self.replace(executor.0);
+                Ok(())
+            }
+            Instruction::Resolve { version, failure } => self.resolve(version, failure),
+            Instruction::Discard { version } => {
+                self.store.values.remove(&version);
+                Ok(())
+            }
+            Instruction::Forgotten { task, failure } => self.forgotten(task, failure),
+        }
+    }
+
+    /// An executor is retired only for a task whose time is up.
+    fn somebody_is_late(&self, executor: ExecutorId) -> Result<(), Fault> {
+        let late = self.checks.grants.tasks_at(executor).any(|task| {
+            let Task { plan, sent_at, .. } = self.task(task);
+            plan.timeout.is_some_and(|after| sent_at + after <= self.now)
+        });
+        match late {
+            true => Ok(()),
+            false => Err(Fault::new("dead", format!("{executor:?} is retired, nobody is late"))),
+        }
+    }
+
+    fn resolve(&mut self, version: VersionId, failure: Option<Arc<Failure>>) -> Result<(), Fault> {
+        if failure.is_none() {
+            let value = match self.store.bases.contains_key(&version) {
+                true => self.store.value(version),
+                false => Ok(self.store.values.get(&version).copied().unwrap_or(EMPTY)),
+            };
+            let value = value.map_err(|message| Fault::new("memory", message))?;
+            self.store.values.insert(version, value);
+            self.resolved.insert(version, value);
+            self.checks.order.came(version, self.report.events);
+        }
+        if let Some(handle) = self.blocked_on {
+            if self.handles[handle] == Some(version) {
+                self.blocked_on = None;
+                self.later(0, Happening::Program);
+            }
+        }
+        Ok(())
+    }
+
+    fn forgotten(&mut self, id: TaskId, failure: Option<Arc<Failure>>) -> Result<(), Fault> {
+        let task = self.number(id)?;
+        self.checks.dead.over(task, failure.as_deref())?;
+        self.checks.grants.back(task);
+        self.checks.dead.back(task);
+        self.checks.order.gone(task);
+        if self.canary == Some(Canary::MissForgotten) && !self.canary_done {
+            self.canary_done = true;
+        } else {
+            self.checks.live -= 1;
+        }
+        match failure.as_deref() {
+            None => {}
+            Some(Failure { from: None, cause, .. }) if *cause != Cause::Cancelled => {
+                self.report.failed += 1;
+            }
+            Some(_) => self.report.cancelled += 1,
+        }
+        self.task_mut(task).end = Some(failure);
+        Ok(())
+    }
+
+    fn report_arrives(&mut self, number: u32) -> Result<(), Fault> {
+        let report = self.executors[number as usize].outbox.pop_front().expect("was sent");
+        let executor = ExecutorId(number);
+        match &report {
+            Message::Ended { task, outcome, ran, body } => {
+                let (task, ran) = (*task, *ran);
+                self.executors[number as usize].unreported.retain(|other| *other != task);
+                self.checks.grants.back(task);
+                self.checks.dead.back(task);
+                let id = self.task(task).id;
+                let event = Event::Ended { task: id, executor, outcome: outcome.clone(), ran };
+                match outcome {
+                    Outcome::Done(_) => self.drive_done(event, task, body),
+                    Outcome::Raised(_) => {
+                        self.task_mut(task).failed_runs += 1;
+                        self.drive(event)
+                    }
+                }
+            }
+            Message::Released { task, output, value } => {
+                let (task, output) = (*task, *output);
+                let entry = self.tasks[task].as_ref().expect("taken");
+                let (id, version) = (entry.id, entry.outputs[output as usize]);
+                if entry.end.is_none() {
+                    self.store.values.entry(version).or_insert(*value);
+                }
+                let settled = self.checks.memory.settled(version);
+                self.drive(Event::Released { task: id, output, size: 8 })?;
+                if settled.is_none() && self.checks.memory.settled(version) == Some(true) {
+                    self.report.released += 1;
+                    self.released.insert(version, ());
+                }
+                Ok(())
+            }
+            Message::Recalled { task } => {
+                let task = *task;
+                self.report.recalled += 1;
+                self.checks.grants.back(task);
+                self.checks.dead.back(task);
+                let id = self.task(task).id;
+                self.drive(Event::Recalled { task: id, executor })
+            }
+        }
+    }
+
+    /// Takes a task in whose identifier the scheduler gave.
+    pub(crate) fn taken(&mut self, task: Task<'a>) {
+        let number = task.plan.task;
+        self.checks.live += 1;
+        self.checks.dead.submitted(number, task.id);
+        self.report.tasks += 1;
+        self.by_id.insert(task.id, number);
+        self.order.push(number);
+        self.tasks[number] = Some(task);
+    }
+
+    pub(crate) fn task(&self, number: usize) -> &Task<'a> {
+        self.tasks[number].as_ref().expect("only tasks that were taken are spoken of")
+    }
+
+    pub(crate) fn task_mut(&mut self, number: usize) -> &mut Task<'a> {
+        self.tasks[number].as_mut().expect("only tasks that were taken are spoken of")
+    }
+
+    fn number(&self, id: TaskId) -> Result<usize, Fault> {
+        let number = self.by_id.get(&id).copied();
+        number.ok_or_else(|| Fault::new("dead", format!("{id:?} was never taken")))
+    }
+
+    fn note(&mut self, instruction: &Instruction) {
+        self.tell(|| format!("     {}", describe(instruction)));
+        self.now.hash(&mut self.log);
+        std::mem::discriminant(instruction).hash(&mut self.log);
+        match instruction {
+            Instruction::Run { task, executor, attempt, layer } => {
+                (task, executor, attempt, layer).hash(&mut self.log);
+            }
+            Instruction::Recall { task, executor } => (task, executor).hash(&mut self.log),
+            Instruction::Kill { executor } | Instruction::Retire { executor } => {
+                executor.hash(&mut self.log);
+            }
+            Instruction::Resolve { version, failure } => {
+                version.hash(&mut self.log);
+                failure.as_ref().map(|failure| &failure.name).hash(&mut self.log);
+            }
+            Instruction::Discard { version } => version.hash(&mut self.log),
+            Instruction::Forgotten { task, failure } => {
+                task.hash(&mut self.log);
+                failure.as_ref().map(|failure| &failure.name).hash(&mut self.log);
+            }
+        }
+    }
+}
+
+fn describe(instruction: &Instruction) -> String {
+    let because = |failure: &Option<Arc<Failure>>| match failure {
+        None => "well".to_string(),
+        Some(failure) => format!("failed: {}", results::chain(failure)),
+    };
+    match instruction {
+        Instruction::Resolve { version, failure } => {
+            format!("Resolve {version:?} {}", because(failure))
+        }
+        Instruction::Forgotten { task, failure } => {
+            format!("Forgotten {task:?} {}", because(failure))
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn describe_event(event: &Event) -> String {
+    match event {
+        Event::Ended { task, executor, outcome: Outcome::Raised(_), ran } => {
+            format!("Ended {task:?} on {executor:?}: raised after {ran} ns")
+        }
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,40 @@
+//! What `cargo xtask sim` and `cargo xtask rate` do with their arguments.
+
+use std::process::ExitCode;
+
+use sim::rate::{measure, FAN_TASKS, SHAPES};
+
+fn args(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_string).collect()
+}
+
+fn same(a: ExitCode, b: ExitCode) -> bool {
+    format!("{a:?}") == format!("{b:?}")
+}
+
+#[test]
+fn sim_runs_the_seeds_that_it_is_told() {
+    assert!(same(sim::cli(&args("--seeds 20 --start 5")), ExitCode::SUCCESS));
+    assert!(same(sim::cli(&args("--help")), ExitCode::SUCCESS));
+}
+
+#[test]
+fn sim_refuses_what_it_does_not_know() {
+    for line in ["--seed 3", "--seeds", "--seeds many", "--start 18446744073709551615"] {
+        assert!(same(sim::cli(&args(line)), ExitCode::from(2)), "{line}");
+    }
+}
+
+#[test]
+fn rate_counts_every_event() {
+    for shape in SHAPES {
+        let tasks = 10 * (FAN_TASKS + 2);
+        for in_flight in [100, tasks] {
+            let rate = measure(shape, tasks, in_flight);
+            assert_eq!(rate.events, 3 * tasks as u64, "{shape:?}: called, ended, forgotten");
+            assert!(rate.cost_ns() > 0.0 && rate.per_second() > 0.0);
+        }
+    }
+    assert!(same(sim::rate::cli(&args("--tasks 3")), ExitCode::from(2)));
+    assert!(same(sim::rate::cli(&args("--tasks-max 10")), ExitCode::from(2)));
+}
