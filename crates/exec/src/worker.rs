@@ -1,0 +1,272 @@
+//! The worker's side: takes runs, tells how they ended, asks for memory.
+//!
+//! Any number of threads may call [`Worker::next`]; there is no thread for reading, the waiting
+//! ones take turns (`worker/shared.rs`). When the driver is gone, its end of the socket closes and
+//! the sleeping leader ends the process; a worker in the middle of a task is ended by the kernel
+//! (`PR_SET_PDEATHSIG`).
+
+mod run;
+mod shared;
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Condvar, Mutex};
+
+use crate::limiter::Limiters;
+use crate::memory::{self, Control, Heap, AREAS_MAX};
+use crate::pins::Pins;
+pub use crate::pins::View;
+use crate::process::{Kind, ENVIRONMENT};
+use crate::ring::{Consumer, Producer};
+use crate::sys::{self, Epoll, ON_END, ON_RING};
+use crate::wire::{FromWorker, Outcome, INLINE_BYTES_MAX};
+pub use run::{Allocation, Assignment, Function, Output, StoreFull};
+pub(crate) use shared::{lock, Shared};
+use shared::{Inbox, Out, Queued, Waiter, BELL_TAG, LIFE_TAG};
+
+/// The exit code of a worker that ended itself because its driver was gone.
+pub const EXIT_DRIVER_GONE: i32 = 75;
+/// The exit code of a worker that could not understand its driver.
+pub const EXIT_CORRUPT: i32 = 76;
+
+/// Why a process cannot be a worker.
+#[derive(Debug)]
+pub enum StartError {
+    /// It was not started by a driver.
+    NotAWorker,
+    /// What it inherited makes no sense.
+    BadEnvironment(String),
+    /// The system refused.
+    System(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::NotAWorker => write!(
+                f,
+                "this program is a worker and is started by a session, not by hand \
+                 ({ENVIRONMENT} is not set)"
+            ),
+            StartError::BadEnvironment(text) => {
+                write!(f, "{ENVIRONMENT}={text:?} is not what a driver of this version sets")
+            }
+            StartError::System(error) => write!(f, "cannot join the session: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// What a thread of a worker does next.
+#[derive(Debug)]
+pub enum Next {
+    /// Run this.
+    Run(Assignment),
+    /// Drop what was kept for this function.
+    ForgetFunction(u64),
+    /// Nothing more will come.
+    Stop,
+}
+
+/// What a run moved from and to files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+}
+
+/// This process as a worker. Cheap to clone; all threads share one.
+#[derive(Clone)]
+pub struct Worker(Arc<Shared>);
+
+impl Worker {
+    /// Joins the driver that started this process. Once a process.
+    pub fn from_env() -> Result<Self, StartError> {
+        let text = std::env::var(ENVIRONMENT).map_err(|_| StartError::NotAWorker)?;
+        let bad = || StartError::BadEnvironment(text.clone());
+        let inherited = Inherited::parse(&text).ok_or_else(bad)?;
+        inherited.join().map_err(StartError::System)
+    }
+
+    /// What this worker is for.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// How many tasks it is to run at once.
+    pub fn slots(&self) -> u32 {
+        self.0.slots
+    }
+
+    /// Tells the driver that it takes tasks.
+    pub fn ready(&self) {
+        self.0.push(&FromWorker::Ready);
+    }
+
+    /// Waits for something to do. The run that it gives has been begun: it cannot be recalled.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&self) -> Next {
+        loop {
+            let queued = self.0.wait_for(Waiter::Next, |inbox| match inbox.queue.pop_front() {
+                Some(queued) => Some(Some(queued)),
+                None => inbox.stop.then_some(None),
+            });
+            match queued {
+                Some(Queued::Run { claim, record }) => {
+                    if let Some(assignment) = self.0.begin(claim, record) {
+                        return Next::Run(assignment);
+                    }
+                }
+                Some(Queued::ForgetFunction(id)) => {
+                    lock(&self.0.functions).remove(&id);
+                    return Next::ForgetFunction(id);
+                }
+                None => return Next::Stop,
+            }
+        }
+    }
+
+    /// The function that a run names. The driver sends it before the first such run.
+    pub fn function(&self, id: u64) -> Option<Arc<Function>> {
+        lock(&self.0.functions).get(&id).cloned()
+    }
+
+    /// A placed input, to look at. Panics outside the heap.
+    pub fn view(&self, offset: u64, len: u64) -> View {
+        assert!(self.0.heap.contains(offset, len), "{len} bytes at {offset} are not in the heap");
+        View::new(&self.0, offset, len)
+    }
+
+    /// Room for a value of `len` bytes; asks the driver for memory if it is long.
+    pub fn output(&self, len: u64) -> Result<Output, StoreFull> {
+        if len <= INLINE_BYTES_MAX as u64 {
+            return Ok(Output::Inline(vec![0; len as usize]));
+        }
+        self.0.allocate(len).map(Output::Placed)
+    }
+
+    /// The run ended well. `outputs`: the returns, then the written inputs. On an error nothing
+    /// was told to the driver, and the memory of the outputs is given back.
+    pub fn done(
+        &self,
+        assignment: &mut Assignment,
+        outputs: Vec<Output>,
+        moved: Moved,
+    ) -> Result<(), StoreFull> {
+        assert!(!assignment.ended, "a run ends once");
+        let blobs = outputs.iter().map(Output::blob).collect();
+        self.0.end(assignment, Outcome::Done { outputs: blobs }, moved)?;
+        outputs.into_iter().for_each(Output::handed_over);
+        Ok(())
+    }
+
+    /// The run raised. On an error nothing was told to the driver.
+    pub fn raised(
+        &self,
+        assignment: &mut Assignment,
+        exception: Output,
+        moved: Moved,
+    ) -> Result<(), StoreFull> {
+        assert!(!assignment.ended, "a run ends once");
+        self.0.end(assignment, Outcome::Raised { blob: exception.blob() }, moved)?;
+        exception.handed_over();
+        Ok(())
+    }
+
+    /// Hands one output over before the end of the run.
+    pub fn release(&self, assignment: &Assignment, output: u32, value: Output) {
+        let (task, attempt) = (assignment.task, assignment.attempt);
+        self.0.push(&FromWorker::Released { task, attempt, output, blob: value.blob() });
+        value.handed_over();
+    }
+
+    /// The emulated bandwidths.
+    pub fn limiters(&self) -> Limiters {
+        Limiters::new(self.0.control.clone())
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Worker({:?}, {} slots)", self.0.kind, self.0.slots)
+    }
+}
+
+/// What the environment says about what was inherited.
+struct Inherited {
+    descriptors: [i32; 5],
+    area: usize,
+    kind: Kind,
+    slots: u32,
+}
+
+impl Inherited {
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        if words.next()? != "1" {
+            return None;
+        }
+        let mut descriptors = [0; 5];
+        for descriptor in &mut descriptors {
+            *descriptor = words.next()?.parse().ok().filter(|fd| *fd > 0)?;
+        }
+        let area = words.next()?.parse().ok().filter(|area| *area < AREAS_MAX)?;
+        let kind = match words.next()? {
+            "compute" => Kind::Compute,
+            "io" => Kind::Io,
+            _ => return None,
+        };
+        let slots = words.next()?.parse().ok()?;
+        words.next().is_none().then_some(Self { descriptors, area, kind, slots })
+    }
+
+    fn join(self) -> io::Result<Worker> {
+        for fd in self.descriptors {
+            sys::set_cloexec(fd, true)?;
+        }
+        // SAFETY: the descriptors are there (just checked) and, by the environment, ours alone.
+        let [control, heap, life, bell, driver_bell] =
+            self.descriptors.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+        let control = Arc::new(Control::open(control)?);
+        let heap = Arc::new(Heap::open(heap)?);
+        let epoll = Epoll::new()?;
+        epoll.add(bell.as_fd(), ON_RING, BELL_TAG)?;
+        epoll.add(life.as_fd(), ON_END, LIFE_TAG)?;
+        let inbox = Inbox {
+            incoming: Consumer::new(memory::to_worker(&control, self.area)),
+            buffer: Vec::new(),
+            queue: VecDeque::new(),
+            answers: HashMap::new(),
+            stop: false,
+            led: false,
+            followers: 0,
+            others: 0,
+        };
+        let outgoing = Producer::new(memory::from_worker(&control, self.area));
+        Ok(Worker(Arc::new(Shared {
+            control,
+            heap,
+            area: self.area,
+            kind: self.kind,
+            slots: self.slots,
+            epoll,
+            _life: life,
+            _bell: bell,
+            driver_bell,
+            inbox: Mutex::new(inbox),
+            following: Condvar::new(),
+            other: Condvar::new(),
+            out: Mutex::new(Out { outgoing, scratch: Vec::new() }),
+            pins: Mutex::new(Pins::default()),
+            functions: Mutex::new(HashMap::new()),
+            requests: AtomicU64::new(0),
+            forks: sys::forks(),
+        })))
+    }
+}

@@ -1,0 +1,213 @@
+//! One run at a worker: what it was given, what it cost, and the room for what it gives.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use super::shared::Shared;
+use super::Moved;
+use crate::claims::Claim;
+use crate::memory::Heap;
+use crate::sys;
+use crate::wire::{Blob, FromWorker, List, Outcome, Run, ToWorker};
+
+/// The object store has no room for a range that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreFull {
+    /// How many bytes were asked for.
+    pub bytes: u64,
+}
+
+impl fmt::Display for StoreFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the object store is full: there is no room for {} more bytes", self.bytes)
+    }
+}
+
+impl std::error::Error for StoreFull {}
+
+/// A function that the driver sent.
+#[derive(Debug)]
+pub struct Function {
+    /// The driver's number of it.
+    pub id: u64,
+    /// Its name, for messages.
+    pub name: String,
+    /// Whether its body is a coroutine.
+    pub asynchronous: bool,
+    pub(super) body: Body,
+}
+
+#[derive(Debug)]
+pub(super) enum Body {
+    Here(Box<[u8]>),
+    Placed { heap: Arc<Heap>, offset: u64, len: u64 },
+}
+
+impl Function {
+    /// The function itself. Not to be called once it was to be forgotten.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.body {
+            Body::Here(bytes) => bytes,
+            // SAFETY: the driver keeps the range, unchanged, while tasks may name the function.
+            Body::Placed { heap, offset, len } => unsafe { heap.slice(*offset, *len) },
+        }
+    }
+}
+
+/// One run that this worker has begun. Ended by [`Worker::done`] or [`Worker::raised`]; if it is
+/// dropped without, the driver is told that it raised nothing at all (an empty blob).
+pub struct Assignment {
+    pub(super) shared: Arc<Shared>,
+    pub(super) record: Vec<u8>,
+    pub(super) task: u64,
+    pub(super) attempt: u32,
+    pub(super) claim: Claim,
+    pub(super) started_ns: u64,
+    pub(super) thread: u64,
+    /// The ranges of the heap that it was given.
+    pub(super) places: List<u64>,
+    pub(super) ended: bool,
+}
+
+impl Assignment {
+    /// What to run.
+    pub fn run(&self) -> Run<'_> {
+        match ToWorker::decode(&self.record) {
+            Ok(ToWorker::Run(run)) => run,
+            _ => unreachable!("looked at when it was begun"),
+        }
+    }
+
+    /// The driver's number of the task.
+    pub fn task(&self) -> u64 {
+        self.task
+    }
+
+    /// When it began (`CLOCK_MONOTONIC`).
+    pub fn started_ns(&self) -> u64 {
+        self.started_ns
+    }
+}
+
+impl fmt::Debug for Assignment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Assignment").field(&self.run()).finish()
+    }
+}
+
+impl Drop for Assignment {
+    fn drop(&mut self) {
+        if !self.ended && !self.shared.is_forked() {
+            let outcome = Outcome::Raised { blob: Blob::Inline(&[]) };
+            let _ = self.shared.clone().end(self, outcome, Moved::default());
+        }
+    }
+}
+
+/// Processor time of a thread at some moment. Asking for it is a system call that costs as much
+/// as everything else here, so a thread asks at most once in [`CPU_MARK_NS`]: a shorter run is
+/// taken to have had the processor all the time.
+#[derive(Clone, Copy)]
+pub(super) struct CpuMark {
+    thread: u64,
+    asked_ns: u64,
+    cpu_ns: u64,
+    /// What was taken for granted since.
+    granted_ns: u64,
+}
+
+const CPU_MARK_NS: u64 = 100_000;
+
+thread_local! {
+    static CPU_MARK: Cell<Option<CpuMark>> = const { Cell::new(None) };
+}
+
+impl CpuMark {
+    /// At the beginning of a run: this thread's number.
+    pub(super) fn thread(now: u64) -> u64 {
+        static THREADS: AtomicU64 = AtomicU64::new(0);
+        let mark = CPU_MARK.get().unwrap_or_else(|| {
+            let thread = THREADS.fetch_add(1, Ordering::Relaxed);
+            Self { thread, asked_ns: now, cpu_ns: sys::thread_cpu_ns(), granted_ns: 0 }
+        });
+        CPU_MARK.set(Some(mark));
+        mark.thread
+    }
+
+    /// Processor time of a run that began on `thread`; 0 when that is another.
+    pub(super) fn end(thread: u64, started_ns: u64, ended_ns: u64) -> u64 {
+        let Some(mut mark) = CPU_MARK.get().filter(|mark| mark.thread == thread) else {
+            return 0;
+        };
+        let ran_ns = ended_ns.saturating_sub(started_ns);
+        let mut used_ns = ran_ns;
+        if ended_ns.saturating_sub(mark.asked_ns) < CPU_MARK_NS {
+            mark.granted_ns += ran_ns;
+        } else {
+            let cpu_ns = sys::thread_cpu_ns();
+            used_ns = cpu_ns.saturating_sub(mark.cpu_ns + mark.granted_ns).min(ran_ns);
+            mark = Self { thread, asked_ns: ended_ns, cpu_ns, granted_ns: 0 };
+        }
+        CPU_MARK.set(Some(mark));
+        used_ns
+    }
+}
+
+/// A range of the heap that this worker was allocated; given back if it is dropped before it was
+/// handed over.
+pub struct Allocation {
+    pub(super) shared: Arc<Shared>,
+    pub(super) offset: u64,
+    pub(super) len: u64,
+    pub(super) kept: bool,
+}
+
+impl Allocation {
+    /// Its bytes, to write.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the driver gave the range to this allocation alone, until it is handed over
+        // or freed, and either consumes it.
+        unsafe { self.shared.heap.slice_mut(self.offset, self.len) }
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.shared.push(&FromWorker::Free { offset: self.offset });
+        }
+    }
+}
+
+/// The room for one value that goes to the driver: short ones in the record, others in the heap.
+pub enum Output {
+    /// In the record.
+    Inline(Vec<u8>),
+    /// In the heap.
+    Placed(Allocation),
+}
+
+impl Output {
+    /// Its bytes, to write; zeros or leftovers of others before.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Output::Inline(bytes) => bytes,
+            Output::Placed(allocation) => allocation.bytes_mut(),
+        }
+    }
+
+    pub(super) fn blob(&self) -> Blob<'_> {
+        match self {
+            Output::Inline(bytes) => Blob::Inline(bytes),
+            Output::Placed(at) => Blob::Placed { offset: at.offset, len: at.len },
+        }
+    }
+
+    pub(super) fn handed_over(self) {
+        if let Output::Placed(mut allocation) = self {
+            allocation.kept = true;
+        }
+    }
+}

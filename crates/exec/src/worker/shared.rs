@@ -1,0 +1,369 @@
+//! What the threads of a worker share: the way to the driver, who reads, who waits for what.
+//!
+//! One of the waiting threads is the *leader*, reads the ring, and sleeps on the doorbell; the
+//! others wait for it. A leader that takes something for itself wakes one other thread to lead.
+//! Threads that wait for something of their own (an allocation, room in the ring to the driver)
+//! lead or follow likewise. With one thread, the same code is: read the ring, sleep, read the
+//! ring. A wake-up by the doorbell can mean a new record, or room in the ring to the driver; the
+//! leader passes both on.
+//!
+//! Locks, in the order in which they may be taken: pins, out, inbox.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::mem::take;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use super::run::{Allocation, Assignment, Body, CpuMark, Function, StoreFull};
+use super::{Moved, EXIT_CORRUPT, EXIT_DRIVER_GONE};
+use crate::claims::Claim;
+use crate::memory::{Control, ControlRing, Heap};
+use crate::pins::Pins;
+use crate::process::Kind;
+use crate::ring::{Consumer, Flag, Producer};
+use crate::sys::{self, Epoll};
+use crate::wire::{Blob, Ended, FromWorker, List, Outcome, Run, ToWorker, RECORD_BYTES_MAX};
+
+pub(super) const BELL_TAG: u64 = 0;
+pub(super) const LIFE_TAG: u64 = 1;
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// What `next` gives.
+pub(super) enum Queued {
+    Run { claim: Claim, record: Record },
+    ForgetFunction(u64),
+}
+
+/// The record of a run.
+pub(super) enum Record {
+    Here { record: Vec<u8>, about: About },
+    Placed { offset: u64, len: u64 },
+}
+
+/// What is needed of a run without reading its record again.
+pub(super) struct About {
+    pub(super) task: u64,
+    pub(super) attempt: u32,
+    /// The ranges of the heap that it is given.
+    pub(super) places: List<u64>,
+}
+
+impl About {
+    fn new(run: &Run<'_>) -> Self {
+        let blobs = run.inputs.iter().map(|(_, blob)| blob);
+        let places = std::iter::once(&run.arguments).chain(blobs).filter_map(|blob| match blob {
+            Blob::Placed { offset, .. } => Some(*offset),
+            Blob::Inline(_) => None,
+        });
+        Self { task: run.task, attempt: run.attempt, places: places.collect() }
+    }
+}
+
+pub(super) struct Inbox {
+    pub(super) incoming: Consumer<ControlRing>,
+    pub(super) buffer: Vec<u8>,
+    pub(super) queue: VecDeque<Queued>,
+    pub(super) answers: HashMap<u64, Option<u64>>,
+    pub(super) stop: bool,
+    pub(super) led: bool,
+    /// Threads that wait to be given something by the leader: in `next`, and elsewhere.
+    pub(super) followers: usize,
+    pub(super) others: usize,
+}
+
+pub(super) struct Out {
+    pub(super) outgoing: Producer<ControlRing>,
+    pub(super) scratch: Vec<u8>,
+}
+
+/// What the threads of a worker share.
+pub(crate) struct Shared {
+    pub(super) control: Arc<Control>,
+    pub(crate) heap: Arc<Heap>,
+    pub(super) area: usize,
+    pub(super) kind: Kind,
+    pub(super) slots: u32,
+    pub(super) epoll: Epoll,
+    pub(super) _life: OwnedFd,
+    pub(super) _bell: OwnedFd,
+    pub(super) driver_bell: OwnedFd,
+    pub(super) inbox: Mutex<Inbox>,
+    pub(super) following: Condvar,
+    pub(super) other: Condvar,
+    pub(super) out: Mutex<Out>,
+    pub(crate) pins: Mutex<Pins>,
+    pub(super) functions: Mutex<HashMap<u64, Arc<Function>>>,
+    pub(super) requests: AtomicU64,
+    pub(super) forks: u64,
+}
+
+/// Who waits for the leader.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waiter {
+    Next,
+    Other,
+}
+
+impl Shared {
+    pub(crate) fn is_forked(&self) -> bool {
+        self.forks != sys::forks()
+    }
+
+    /// Sends a record; waits while the ring is full.
+    pub(crate) fn push(&self, record: &FromWorker<'_>) {
+        if self.is_forked() {
+            return;
+        }
+        let mut out = lock(&self.out);
+        let Out { outgoing, scratch } = &mut *out;
+        scratch.clear();
+        record.encode(scratch);
+        assert!(scratch.len() <= RECORD_BYTES_MAX, "long records are placed before");
+        if !outgoing.push(scratch) {
+            self.wait_for(Waiter::Other, |_| outgoing.wait_for_room(scratch).then_some(()));
+        }
+        if outgoing.must_wake(self.control.driver_asleep()) {
+            sys::ring_bell(self.driver_bell.as_fd());
+        }
+    }
+
+    /// Waits until `attempt` gives something, leading or following.
+    pub(super) fn wait_for<T>(
+        &self,
+        waiter: Waiter,
+        mut attempt: impl FnMut(&mut Inbox) -> Option<T>,
+    ) -> T {
+        let mut inbox = lock(&self.inbox);
+        loop {
+            if let Some(taken) = attempt(&mut inbox) {
+                self.pass_on(&inbox);
+                return taken;
+            }
+            if inbox.led {
+                inbox = self.follow(inbox, waiter);
+                continue;
+            }
+            if self.read_ring(&mut inbox) > 0 {
+                continue;
+            }
+            if self.kind == Kind::Compute && sys::linger(|| !inbox.incoming.is_empty()) {
+                continue;
+            }
+            let asleep = self.control.worker_asleep(self.area);
+            if inbox.incoming.prepare_sleep(asleep) {
+                inbox.led = true;
+                drop(inbox);
+                self.sleep();
+                asleep.lower();
+                inbox = lock(&self.inbox);
+                inbox.led = false;
+                if inbox.others > 0 {
+                    self.other.notify_all();
+                }
+            }
+        }
+    }
+
+    fn follow<'a>(
+        &self,
+        mut inbox: MutexGuard<'a, Inbox>,
+        waiter: Waiter,
+    ) -> MutexGuard<'a, Inbox> {
+        match waiter {
+            Waiter::Next => inbox.followers += 1,
+            Waiter::Other => inbox.others += 1,
+        }
+        let condition = match waiter {
+            Waiter::Next => &self.following,
+            Waiter::Other => &self.other,
+        };
+        let mut inbox = condition.wait(inbox).unwrap_or_else(|poisoned| poisoned.into_inner());
+        match waiter {
+            Waiter::Next => inbox.followers -= 1,
+            Waiter::Other => inbox.others -= 1,
+        }
+        inbox
+    }
+
+    /// Before a thread leaves with what it took: somebody else takes the rest, or leads.
+    fn pass_on(&self, inbox: &Inbox) {
+        let vacant = !inbox.led;
+        if inbox.followers > 0 && (vacant || inbox.stop || !inbox.queue.is_empty()) {
+            self.following.notify_one();
+        } else if inbox.others > 0 && vacant {
+            self.other.notify_one();
+        }
+    }
+
+    /// Takes everything out of the ring; how many records there were.
+    fn read_ring(&self, inbox: &mut Inbox) -> usize {
+        let mut records = 0;
+        loop {
+            match inbox.incoming.pop(&mut inbox.buffer) {
+                Ok(true) => self.sort(inbox),
+                Ok(false) => break,
+                Err(error) => corrupt(&error),
+            }
+            records += 1;
+        }
+        if records > 0 && inbox.incoming.must_wake() {
+            sys::ring_bell(self.driver_bell.as_fd());
+        }
+        records
+    }
+
+    /// Puts the record in the buffer where its taker looks for it.
+    fn sort(&self, inbox: &mut Inbox) {
+        let run = match ToWorker::decode(&inbox.buffer) {
+            Ok(ToWorker::Run(run)) => Some((About::new(&run), Claim(run.claim))),
+            Ok(other) => {
+                self.sort_other(other, &mut inbox.queue, &mut inbox.answers, &mut inbox.stop);
+                None
+            }
+            Err(error) => corrupt(&error),
+        };
+        if let Some((about, claim)) = run {
+            let record = Record::Here { record: take(&mut inbox.buffer), about };
+            inbox.queue.push_back(Queued::Run { claim, record });
+        }
+    }
+
+    fn sort_other(
+        &self,
+        record: ToWorker<'_>,
+        queue: &mut VecDeque<Queued>,
+        answers: &mut HashMap<u64, Option<u64>>,
+        stop: &mut bool,
+    ) {
+        match record {
+            ToWorker::Run(_) => unreachable!("sorted before"),
+            ToWorker::RunPlaced { claim, offset, len } => {
+                let record = Record::Placed { offset, len };
+                queue.push_back(Queued::Run { claim: Claim(claim), record });
+            }
+            ToWorker::ForgetFunction { id } => queue.push_back(Queued::ForgetFunction(id)),
+            ToWorker::Function { id, name, asynchronous, blob } => {
+                let body = match blob {
+                    Blob::Inline(bytes) => Body::Here(bytes.into()),
+                    Blob::Placed { offset, len } => {
+                        Body::Placed { heap: self.heap.clone(), offset, len }
+                    }
+                };
+                let function = Function { id, name: name.to_owned(), asynchronous, body };
+                lock(&self.functions).insert(id, Arc::new(function));
+            }
+            ToWorker::Allocated { request, offset } => {
+                answers.insert(request, offset);
+                self.other.notify_all();
+            }
+            ToWorker::Stop => *stop = true,
+        }
+    }
+
+    fn sleep(&self) {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 2];
+        let driver_gone = match self.epoll.wait(&mut events, -1) {
+            Ok(mut ready) => ready.any(|tag| tag == LIFE_TAG),
+            Err(error) => corrupt(&error),
+        };
+        if driver_gone {
+            // SAFETY: ends the process without running anything of the user's.
+            unsafe { libc::_exit(EXIT_DRIVER_GONE) };
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn allocate(self: &Arc<Self>, len: u64) -> Result<Allocation, StoreFull> {
+        let request = self.requests.fetch_add(1, Ordering::Relaxed);
+        self.push(&FromWorker::Alloc { request, bytes: len });
+        let offset = self
+            .wait_for(Waiter::Other, |inbox| inbox.answers.remove(&request))
+            .ok_or(StoreFull { bytes: len })?;
+        if !self.heap.contains(offset, len) {
+            corrupt(&"the driver allocated a range that is not in the heap");
+        }
+        Ok(Allocation { shared: self.clone(), offset, len, kept: false })
+    }
+
+    pub(super) fn end(
+        self: &Arc<Self>,
+        assignment: &mut Assignment,
+        outcome: Outcome<'_>,
+        moved: Moved,
+    ) -> Result<(), StoreFull> {
+        let ended_ns = sys::now_ns();
+        let mut ended = Ended {
+            task: assignment.task,
+            attempt: assignment.attempt,
+            claim: assignment.claim.0,
+            outcome,
+            started_ns: assignment.started_ns,
+            ended_ns,
+            cpu_ns: CpuMark::end(assignment.thread, assignment.started_ns, ended_ns),
+            bytes_read: moved.bytes_read,
+            bytes_written: moved.bytes_written,
+            held: Default::default(),
+        };
+        // The most that the record can be, to have its place before the pins are locked.
+        let most = ended.bytes_max() + 8 * assignment.places.len();
+        let place = (most > RECORD_BYTES_MAX).then(|| self.allocate(most as u64)).transpose()?;
+        let mut pins = lock(&self.pins);
+        if !pins.is_empty() {
+            ended.held = pins.tell(&assignment.places);
+        }
+        assignment.ended = true;
+        let Some(mut place) = place else {
+            self.push(&FromWorker::Ended(ended));
+            return Ok(());
+        };
+        let mut record = Vec::with_capacity(most);
+        ended.encode(&mut record);
+        place.bytes_mut()[..record.len()].copy_from_slice(&record);
+        let (offset, len) = (place.offset, record.len() as u64);
+        self.push(&FromWorker::EndedPlaced { offset, len });
+        drop(pins);
+        Ok(())
+    }
+
+    /// Begins a run, unless the driver took it back.
+    pub(super) fn begin(self: &Arc<Self>, claim: Claim, record: Record) -> Option<Assignment> {
+        if !self.control.claims(self.area).begin(claim) {
+            return None;
+        }
+        let (record, about) = match record {
+            Record::Here { record, about } => (record, about),
+            Record::Placed { offset, len } => self.fetch(offset, len),
+        };
+        let About { task, attempt, places } = about;
+        let (shared, started_ns) = (self.clone(), sys::now_ns());
+        let (thread, ended) = (CpuMark::thread(started_ns), false);
+        Some(Assignment { shared, record, task, attempt, claim, started_ns, thread, places, ended })
+    }
+
+    /// The record of a run that has been begun, from the heap.
+    fn fetch(&self, offset: u64, len: u64) -> (Vec<u8>, About) {
+        if !self.heap.contains(offset, len) {
+            corrupt(&"the driver placed a record outside of the heap");
+        }
+        // SAFETY: once the run is begun the driver keeps its record until it has ended.
+        let record = unsafe { self.heap.slice(offset, len) }.to_vec();
+        let about = match ToWorker::decode(&record) {
+            Ok(ToWorker::Run(run)) => About::new(&run),
+            Ok(_) => corrupt(&"the driver placed a record that is not a run"),
+            Err(error) => corrupt(&error),
+        };
+        (record, about)
+    }
+}
+
+fn corrupt(error: &dyn fmt::Display) -> ! {
+    eprintln!("alongside worker {}: {error}; it ends", std::process::id());
+    // SAFETY: ends the process without running anything of the user's.
+    unsafe { libc::_exit(EXIT_CORRUPT) };
+}
