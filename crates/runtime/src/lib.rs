@@ -1,0 +1,45 @@
+//! The local driver: events in, instructions out (DESIGN sections 2 and 5).
+//!
+//! In flow order: [`options`] and [`storage`] (what a session is started with), [`session`] (what
+//! a program does with it), `shell` (the state under its mutex, and the runtime thread),
+//! [`store`] (who holds which memory), [`futures`] (where outcomes are put), [`trace`] and
+//! [`statistics`] (what happened). Nothing here knows Python, or what a pickle means.
+
+mod failures;
+pub mod files;
+mod fork;
+pub mod futures;
+pub mod machine;
+mod notify;
+pub mod options;
+pub mod session;
+mod shell;
+pub mod statistics;
+pub mod storage;
+pub mod store;
+pub mod trace;
+
+pub use exec;
+pub use sched;
+
+pub use failures::FailureReport;
+pub use files::{FileDatum, FileError};
+pub use futures::{Fault, Handle, State, WaitEnd, WaitFor};
+pub use machine::Machine;
+pub use options::Options;
+pub use sched::{
+    Cause, Constraint, DatumId, Direction, Failure, Kind, LayerId, OnFailure, PolicyKind, Refusal,
+    TaskId,
+};
+pub use session::Session;
+pub use shell::{
+    Call, FileUse, FunctionSpec, Input, Overrides, SessionError, SpawnError, Spawned, StartError,
+};
+pub use statistics::{FunctionStatistics, Statistics};
+pub use storage::{LayerSpec, Scope, Storage, StorageError};
+pub use store::{block, StoreFull, Value};
+pub use trace::{Graph, GraphEnd, GraphNode};
+
+/// How the payload of a [`Cause::Raised`] begins that the runtime itself wrote; UTF-8 text
+/// follows. No pickle begins so.
+pub const RUNTIME_ERROR_PREFIX: &[u8] = b"alongside-runtime-error\0";

@@ -1,0 +1,103 @@
+//! What a session is started with.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use sched::PolicyKind;
+
+use crate::machine;
+use crate::storage::Storage;
+
+/// I/O executors for each processor, unless said otherwise.
+const IO_EXECUTORS_PER_PROCESSOR: usize = 4;
+/// At least so many I/O executors, unless said otherwise.
+const IO_EXECUTORS_MIN: usize = 8;
+/// The most compute workers that can be asked for (each needs a place in shared memory, and
+/// so do their replacements).
+pub const WORKERS_MAX: usize = 200;
+/// The most I/O executors that can be asked for.
+pub const IO_EXECUTORS_MAX: usize = 4000;
+
+/// What a session is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Compute worker processes.
+    pub workers: usize,
+    /// Threads of the I/O worker process.
+    pub io_executors: usize,
+    /// Bytes that the object store may have in use; `None`: 60 % of the memory.
+    pub store_bytes_max: Option<u64>,
+    /// Freed bytes of the object store that are kept, ready to be used again.
+    pub store_bytes_retained: u64,
+    /// The storage layers.
+    pub storage: Storage,
+    /// The order in which I/O tasks get grants.
+    pub policy: PolicyKind,
+    /// Whether an idle worker takes tasks that wait at another.
+    pub stealing: bool,
+    /// Whether the whole trace is kept.
+    pub record: bool,
+    /// How a worker is started: program and arguments.
+    pub worker_command: Vec<OsString>,
+    /// Environment variables of the workers, besides this process's own.
+    pub worker_environment: Vec<(OsString, OsString)>,
+    /// The block that stands for a value that is not there (a pickled `None`).
+    pub none_block: Arc<[u8]>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let processors = machine::processors();
+        let io_executors = (IO_EXECUTORS_PER_PROCESSOR * processors).max(IO_EXECUTORS_MIN);
+        Options {
+            workers: processors.min(WORKERS_MAX),
+            io_executors: io_executors.min(IO_EXECUTORS_MAX),
+            store_bytes_max: None,
+            store_bytes_retained: 1 << 30,
+            storage: Storage::default(),
+            policy: PolicyKind::default(),
+            stealing: true,
+            record: false,
+            worker_command: Vec::new(),
+            worker_environment: Vec::new(),
+            none_block: Arc::from([]),
+        }
+    }
+}
+
+impl Options {
+    /// Checks what can be checked before anything is started.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let ranged = [
+            ("workers", self.workers, WORKERS_MAX),
+            ("io_executors", self.io_executors, IO_EXECUTORS_MAX),
+        ];
+        for (name, given, max) in ranged {
+            if given == 0 || given > max {
+                return Err(format!("{name} is {given}; it must be from 1 to {max}"));
+            }
+        }
+        if self.worker_command.is_empty() {
+            return Err("worker_command is empty; it must name a program".to_string());
+        }
+        if self.store_bytes_max == Some(0) {
+            return Err("the object store's limit is 0; it must be more".to_string());
+        }
+        if self.storage.layers.is_empty() {
+            return Err("the storage has no layers; describe at least one".to_string());
+        }
+        let most = exec::limiter::LIMITERS_MAX;
+        if self.storage.layers.len() > most {
+            return Err(format!("the storage has more than {most} layers"));
+        }
+        for layer in &self.storage.layers {
+            if !layer.path.is_dir() {
+                let (name, path) = (&layer.name, layer.path.display());
+                return Err(format!(
+                    "layer \"{name}\": {path} is not a folder that can be entered"
+                ));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,292 @@
+//! What workers report, told to the scheduler.
+
+use std::sync::Arc;
+
+use exec::wire::{Blob, Ended, FromWorker, List, Outcome as Told, ToWorker};
+use sched::{Direction, Event, Kind, Outcome, TaskId, VersionId};
+use smallvec::SmallVec;
+
+use super::run::runtime_error;
+use super::state::{Standing, State};
+use super::workers::Worker;
+use super::Shared;
+use crate::store::{Pin, Value};
+use crate::trace::{RecordKind, NOTHING};
+
+/// Records that are taken from one worker before others have their turn.
+const TURN_RECORDS: usize = 64;
+
+/// A worker said something that cannot be.
+type Nonsense = &'static str;
+
+impl State {
+    /// Takes what the workers have reported; `true`: there may be more.
+    pub(super) fn receive_all(&mut self, shared: &Arc<Shared>, buffer: &mut Vec<u8>) -> bool {
+        let executors: SmallVec<[u32; 16]> = self.workers.all.keys().copied().collect();
+        let mut more = false;
+        for executor in executors {
+            more |= self.receive(shared, executor, TURN_RECORDS, buffer);
+        }
+        more
+    }
+
+    /// Takes what one worker has reported, at most `max` records; `true`: there may be more.
+    pub(super) fn receive(
+        &mut self,
+        shared: &Arc<Shared>,
+        executor: u32,
+        max: usize,
+        buffer: &mut Vec<u8>,
+    ) -> bool {
+        let Some(mut worker) = self.workers.all.remove(&executor) else { return false };
+        let mut taken = 0;
+        while taken < max {
+            let nonsense = match worker.process.receive(buffer) {
+                Ok(Some(record)) => self.report(shared, &mut worker, record).err(),
+                Ok(None) => break,
+                Err(error) => {
+                    worker.kill(&format!("was ended because it cannot be understood: {error}"));
+                    break;
+                }
+            };
+            taken += 1;
+            if let Some(nonsense) = nonsense {
+                worker.kill(&format!("was ended because it made no sense: {nonsense}"));
+            }
+        }
+        self.workers.all.insert(executor, worker);
+        if taken > 0 {
+            self.carry_out(shared);
+        }
+        taken == max
+    }
+
+    fn report(
+        &mut self,
+        shared: &Arc<Shared>,
+        worker: &mut Worker,
+        record: FromWorker<'_>,
+    ) -> Result<(), Nonsense> {
+        match record {
+            FromWorker::Ready => self.worker_ready(worker),
+            FromWorker::Ended(ended) => return self.ended(worker, &ended),
+            FromWorker::EndedPlaced { .. } => unreachable!("resolved by `Process::receive`"),
+            FromWorker::Alloc { request, bytes } => {
+                let pin = shared.live_store().allocate(bytes).ok();
+                let offset = pin.as_ref().map(Pin::offset);
+                worker.unfinished.extend(pin.map(|pin| (pin.offset(), pin)));
+                worker.tell(&ToWorker::Allocated { request, offset });
+            }
+            FromWorker::Free { offset } => {
+                worker.unfinished.remove(&offset).ok_or("it freed memory that it does not have")?;
+            }
+            FromWorker::Unpin { offsets } => {
+                for offset in offsets {
+                    worker.held.remove(&offset).ok_or("it let go of what it does not hold")?;
+                }
+            }
+            FromWorker::Released { task, attempt, output, blob } => {
+                let value = take_value(worker, &blob)?;
+                self.released(worker, TaskId::from_bits(task), attempt, output as usize, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_at(&self, worker: &Worker, id: TaskId, attempt: u32) -> bool {
+        let sent = self.tasks.get(id).and_then(|task| task.sent.as_ref());
+        sent.is_some_and(|sent| sent.executor == worker.executor && sent.attempt == attempt)
+    }
+
+    /// The versions that a report names: the returns, then the written inputs; each with its
+    /// number for the scheduler.
+    fn made(&self, id: TaskId) -> SmallVec<[(VersionId, usize); 4]> {
+        let Some(task) = self.tasks.get(id) else { return SmallVec::new() };
+        let returns = task.returns as usize;
+        let outputs = self.sched.outputs(id).iter().take(returns).copied();
+        let mut made: SmallVec<[_; 4]> = outputs.enumerate().map(|(at, id)| (id, at)).collect();
+        let mut number = returns;
+        for (bound, direction) in self.sched.bound(id).iter().zip(&task.inputs) {
+            let Some(write) = bound.write else { continue };
+            if *direction != Direction::Concurrent {
+                made.push((write, number));
+            }
+            number += 1;
+        }
+        made
+    }
+
+    /// Keeps a value that was made, unless it was handed over before.
+    fn keep(&mut self, id: VersionId, value: Value) {
+        if let Some(version) = self.versions.get_mut(id) {
+            if matches!(version.standing, Standing::Pending) {
+                version.value = Some(value);
+            }
+        }
+    }
+
+    fn released(
+        &mut self,
+        worker: &Worker,
+        task: TaskId,
+        attempt: u32,
+        output: usize,
+        value: Value,
+    ) {
+        if !self.is_at(worker, task, attempt) {
+            return;
+        }
+        let Some((version, number)) = self.made(task).get(output).copied() else { return };
+        let size = value.len() as u64;
+        self.keep(version, value);
+        let released = Event::Released { task, output: number as u32, size };
+        self.sched.handle(exec::now_ns(), released, &mut self.out);
+    }
+
+    fn ended(&mut self, worker: &mut Worker, ended: &Ended<'_>) -> Result<(), Nonsense> {
+        let id = TaskId::from_bits(ended.task);
+        self.at = Some(id);
+        worker.less(ended.ended_ns);
+        self.workers.proven();
+        self.hold(worker, id, &ended.held)?;
+        let outcome = match &ended.outcome {
+            Told::Done { outputs } => Ok(take_values(worker, outputs)?),
+            Told::Raised { blob } => Err(take_payload(worker, blob)?),
+        };
+        if !self.is_at(worker, id, ended.attempt) {
+            return Ok(());
+        }
+        let ran = ended.ended_ns.saturating_sub(ended.started_ns);
+        self.count_run(worker, id, ended, ran);
+        let outcome = match outcome {
+            Ok(values) => self.keep_all(id, values),
+            Err(payload) => Outcome::Raised(payload),
+        };
+        self.take_back(id);
+        let executor = worker.executor;
+        let ended = Event::Ended { task: id, executor, outcome, ran };
+        self.sched.handle(exec::now_ns(), ended, &mut self.out);
+        Ok(())
+    }
+
+    /// A worker still looks at inputs of a task that ended: they stay until it says more.
+    fn hold(&self, worker: &mut Worker, id: TaskId, held: &List<u64>) -> Result<(), Nonsense> {
+        for offset in held {
+            let pin = self.find_input(id, *offset).ok_or("it holds what it was not given")?;
+            worker.held.insert(*offset, pin);
+        }
+        Ok(())
+    }
+
+    /// The range at an offset that a task was given.
+    fn find_input(&self, id: TaskId, offset: u64) -> Option<Pin> {
+        let pin = |value: &Value| match value {
+            Value::Placed(pin) if pin.offset() == offset => Some(pin.clone()),
+            _ => None,
+        };
+        let task = self.tasks.get(id)?;
+        let mut own = task.sent.iter().flat_map(|sent| &sent.pins);
+        let own = own.find(|pin| pin.offset() == offset).cloned();
+        if let Some(pin) = own.or_else(|| pin(&task.arguments)) {
+            return Some(pin);
+        }
+        let versions = self.sched.bound(id).iter().flat_map(|bound| [bound.write, bound.read]);
+        let values = versions.flatten().filter_map(|id| self.versions.get(id)?.value.as_ref());
+        values.into_iter().find_map(pin)
+    }
+
+    /// Keeps the values that a task made; what to tell the scheduler.
+    fn keep_all(&mut self, id: TaskId, values: SmallVec<[Value; 4]>) -> Outcome {
+        // A run that was given up counts for nothing, however it ended.
+        if self.sched.state(id) == Some(sched::State::Abandoned) {
+            return Outcome::Done(Box::default());
+        }
+        let made = self.made(id);
+        if made.len() != values.len() {
+            let text = format!(
+                "the worker gave {} values where {} were to come",
+                values.len(),
+                made.len()
+            );
+            return Outcome::Raised(runtime_error(&text));
+        }
+        let mut sizes = vec![0; self.sched.outputs(id).len()];
+        for ((version, number), value) in made.into_iter().zip(values) {
+            sizes[number] = value.len() as u64;
+            self.keep(version, value);
+        }
+        let task = self.tasks.get(id).expect("the caller looked");
+        let written = self.sched.bound(id).iter().zip(&task.inputs);
+        let written = written.filter_map(|(bound, direction)| Some((bound.write?, direction)));
+        for (number, (version, direction)) in written.enumerate() {
+            if *direction == Direction::Concurrent {
+                let value = self.versions.get(version).and_then(|it| it.value.as_ref());
+                sizes[task.returns as usize + number] = value.map_or(0, Value::len) as u64;
+            }
+        }
+        Outcome::Done(sizes.into())
+    }
+
+    fn count_run(&mut self, worker: &Worker, id: TaskId, ended: &Ended<'_>, ran: u64) {
+        let task = self.tasks.get(id).expect("the caller looked");
+        let (label, kind) = (task.label, task.kind);
+        let layer = task.sent.as_ref().and_then(|sent| sent.layer);
+        let executor = worker.executor;
+        let figures = self.statistics_of(label);
+        figures.runs += 1;
+        figures.run_ns += ran;
+        figures.cpu_ns += ended.cpu_ns;
+        figures.bytes_read += ended.bytes_read;
+        figures.bytes_written += ended.bytes_written;
+        self.totals.bytes_read += ended.bytes_read;
+        self.totals.bytes_written += ended.bytes_written;
+        match kind {
+            Kind::Compute => self.totals.compute_ns += ran,
+            Kind::Io => self.totals.io_ns += ran,
+        }
+        self.overlap.ran(kind, ended.started_ns, ended.ended_ns);
+        if self.overlap.is_full() {
+            let mut running = self.running();
+            if worker.sent > 0 {
+                running.push((worker.kind, worker.busy_since_ns));
+            }
+            self.overlap.settle(exec::now_ns(), running.into_iter());
+        }
+        self.trace_task(RecordKind::Ran, id, |record| {
+            record.time_ns = ended.started_ns;
+            record.executor = executor.0;
+            record.layer = layer.map_or(NOTHING, |layer| layer.0);
+            record.amount = ran;
+            record.other = ended.bytes_read + ended.bytes_written;
+        });
+    }
+}
+
+/// A value that a worker hands over.
+fn take_value(worker: &mut Worker, blob: &Blob<'_>) -> Result<Value, Nonsense> {
+    match *blob {
+        Blob::Inline(bytes) => Ok(Value::inline(bytes)),
+        Blob::Placed { offset, len } => {
+            let pin = worker.unfinished.remove(&offset);
+            let pin = pin.and_then(|pin| pin.shortened(len));
+            pin.map(Value::Placed).ok_or("it handed over memory that it does not have")
+        }
+    }
+}
+
+fn take_values(
+    worker: &mut Worker,
+    blobs: &List<Blob<'_>>,
+) -> Result<SmallVec<[Value; 4]>, Nonsense> {
+    blobs.iter().map(|blob| take_value(worker, blob)).collect()
+}
+
+/// What a body raised.
+fn take_payload(worker: &mut Worker, blob: &Blob<'_>) -> Result<Arc<[u8]>, Nonsense> {
+    match take_value(worker, blob)? {
+        Value::Inline(bytes) if bytes.is_empty() => {
+            Ok(runtime_error("the worker let go of the task without saying how it ended"))
+        }
+        value => Ok(value.as_bytes().into()),
+    }
+}

@@ -1,0 +1,238 @@
+//! From the text of a storage description to its layers; every refusal has its place.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+
+use super::units::{parse_bandwidth, parse_bytes};
+use super::{LayerSpec, Scope, Storage, StorageError, LAYER_KEYS};
+
+/// A message and the bytes of the text that it is about.
+type Refused = (Range<usize>, String);
+type Entry<'a, 'i> = (&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>);
+
+pub(super) fn parse(text: &str, file: &Path, look: bool) -> Result<Storage, StorageError> {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    read(text, folder, look)
+        .map(|layers| Storage { layers, source: Some(file.to_path_buf()) })
+        .map_err(|(span, message)| {
+            let (line, column) = position(text, span.start);
+            StorageError { file: file.to_path_buf(), line, column, message }
+        })
+}
+
+/// Line and column, both from 1, of a byte of a text.
+fn position(text: &str, byte: usize) -> (usize, usize) {
+    let before = &text.as_bytes()[..byte.min(text.len())];
+    let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+    let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
+    (line, column)
+}
+
+fn read(text: &str, folder: &Path, look: bool) -> Result<Vec<LayerSpec>, Refused> {
+    let document = DeTable::parse(text).map_err(|error| {
+        (error.span().unwrap_or(0..0), format!("not valid TOML: {}", error.message()))
+    })?;
+    let mut layers: Vec<LayerSpec> = Vec::new();
+    for (key, value) in document.get_ref() {
+        if key.get_ref() != "layer" {
+            let message = format!(
+                "unknown key \"{}\"; a storage description is a list of [[layer]] tables",
+                key.get_ref()
+            );
+            return Err((key.span(), message));
+        }
+        let tables = value.get_ref().as_array().ok_or_else(|| {
+            (key.span(), "write [[layer]] with double brackets: there may be many".to_string())
+        })?;
+        for table in tables.iter() {
+            let entries = table
+                .get_ref()
+                .as_table()
+                .ok_or_else(|| (table.span(), "a layer is a [[layer]] table".to_string()))?;
+            let at = table.span();
+            layers.push(layer(entries, at, folder, &layers, look)?);
+        }
+    }
+    if layers.is_empty() {
+        return Err((0..0, "there is no [[layer]]; describe at least one".to_string()));
+    }
+    Ok(layers)
+}
+
+fn layer(
+    entries: &DeTable<'_>,
+    at: Range<usize>,
+    folder: &Path,
+    earlier: &[LayerSpec],
+    look: bool,
+) -> Result<LayerSpec, Refused> {
+    let mut layer = LayerSpec {
+        name: String::new(),
+        path: PathBuf::new(),
+        read_bandwidth: None,
+        write_bandwidth: None,
+        capacity: None,
+        scope: Scope::default(),
+        limit: None,
+    };
+    let mut both = None;
+    for entry in entries {
+        let (key, value) = entry;
+        match key.get_ref().as_ref() {
+            "name" => layer.name = name(entry, earlier)?,
+            "path" => layer.path = path(entry, folder, look)?,
+            "bandwidth" => both = Some((key.span(), amount(entry, parse_bandwidth)?)),
+            "read_bandwidth" => layer.read_bandwidth = Some(amount(entry, parse_bandwidth)?),
+            "write_bandwidth" => layer.write_bandwidth = Some(amount(entry, parse_bandwidth)?),
+            "limit" => layer.limit = Some(amount(entry, parse_bandwidth)?),
+            "capacity" => layer.capacity = Some(capacity(entry)?),
+            "scope" => layer.scope = scope(value)?,
+            other => {
+                let keys = LAYER_KEYS.join(", ");
+                let message = format!("unknown key \"{other}\"; a layer has the keys {keys}");
+                return Err((key.span(), message));
+            }
+        }
+    }
+    if let Some((span, bandwidth)) = both {
+        if layer.read_bandwidth.is_some() || layer.write_bandwidth.is_some() {
+            let message = "give either bandwidth or read_bandwidth and write_bandwidth";
+            return Err((span, message.to_string()));
+        }
+        layer.read_bandwidth = Some(bandwidth);
+        layer.write_bandwidth = Some(bandwidth);
+    }
+    for (missing, key) in
+        [(layer.name.is_empty(), "name"), (layer.path.as_os_str().is_empty(), "path")]
+    {
+        if missing {
+            return Err((at, format!("this layer has no {key}; every layer needs one")));
+        }
+    }
+    Ok(layer)
+}
+
+fn text<'a>((key, value): Entry<'a, '_>) -> Result<&'a str, Refused> {
+    let text = value.get_ref().as_str();
+    text.filter(|text| !text.is_empty()).ok_or_else(|| {
+        (value.span(), format!("{} must be a text that is not empty", key.get_ref()))
+    })
+}
+
+fn name(entry: Entry<'_, '_>, earlier: &[LayerSpec]) -> Result<String, Refused> {
+    let name = text(entry)?;
+    if earlier.iter().any(|layer| layer.name == name) {
+        let message = format!("there are two layers named \"{name}\"; names must differ");
+        return Err((entry.1.span(), message));
+    }
+    Ok(name.to_string())
+}
+
+fn path(entry: Entry<'_, '_>, folder: &Path, look: bool) -> Result<PathBuf, Refused> {
+    let given = folder.join(text(entry)?);
+    let path = std::path::absolute(&given)
+        .map_err(|error| (entry.1.span(), format!("{}: {error}", given.display())))?;
+    if look && !path.is_dir() {
+        let message = format!("{} is not a folder that can be entered", path.display());
+        return Err((entry.1.span(), message));
+    }
+    Ok(path)
+}
+
+fn amount(
+    (key, value): Entry<'_, '_>,
+    parse: fn(&str) -> Result<u64, String>,
+) -> Result<u64, Refused> {
+    let number = match value.get_ref() {
+        DeValue::String(text) => parse(text),
+        DeValue::Integer(integer) if integer.radix() == 10 => parse(integer.as_str()),
+        DeValue::Float(float) => parse(float.as_str()),
+        _ => Err("write a number or a text such as \"450MB/s\" or \"200GB\"".to_string()),
+    };
+    number.map_err(|message| (value.span(), format!("{}: {message}", key.get_ref())))
+}
+
+fn capacity(entry: Entry<'_, '_>) -> Result<u64, Refused> {
+    match amount(entry, parse_bytes)? {
+        0 => Err((entry.1.span(), "capacity: it must be more than 0 bytes".to_string())),
+        bytes => Ok(bytes),
+    }
+}
+
+fn scope(value: &Spanned<DeValue<'_>>) -> Result<Scope, Refused> {
+    match value.get_ref().as_str() {
+        Some("node") => Ok(Scope::Node),
+        Some("shared") => Ok(Scope::Shared),
+        _ => Err((value.span(), "scope: write \"node\" or \"shared\"".to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+[[layer]]
+name = "nvme"
+path = "fast"
+bandwidth = "450MB/s"
+capacity = "200GB"
+limit = "9.4MB/s"
+
+[[layer]]
+name = "pfs"
+path = "/lustre"
+read_bandwidth = 2_000_000
+write_bandwidth = 1e6
+scope = "shared"
+"#;
+
+    #[test]
+    fn a_good_one() {
+        let storage = Storage::parse(GOOD, Path::new("/etc/site/storage.toml")).unwrap();
+        let [nvme, pfs] = &storage.layers[..] else { panic!("two layers") };
+        assert_eq!(nvme.path, Path::new("/etc/site/fast"));
+        assert_eq!((nvme.bandwidth(), nvme.capacity), (Some(9_400_000), Some(200_000_000_000)));
+        assert_eq!((pfs.read_bandwidth, pfs.bandwidth()), (Some(2_000_000), Some(1_000_000)));
+        assert_eq!((nvme.scope, pfs.scope), (Scope::Node, Scope::Shared));
+    }
+
+    /// The text, then line, column and part of the message.
+    fn refused(text: &str, line: usize, column: usize, part: &str) {
+        let error = Storage::parse(text, Path::new("s.toml")).expect_err(text);
+        let shown = error.to_string();
+        assert!(shown.starts_with(&format!("s.toml:{line}:{column}: ")), "{shown}\n{text}");
+        assert!(shown.contains(part), "{shown} has no {part:?}");
+    }
+
+    #[test]
+    fn refusals_name_the_place() {
+        let layer = "[[layer]]\nname='a'\npath='/'\n";
+        refused(&format!("{layer}speed = 3"), 4, 1, "unknown key \"speed\"; a layer has the keys");
+        refused(&format!("{layer}bandwidth = -3"), 4, 13, "must not be negative");
+        refused(&format!("{layer}bandwidth = \"-3MB/s\""), 4, 13, "must not be negative");
+        refused(&format!("{layer}bandwidth = 0"), 4, 13, "more than 0");
+        refused(&format!("{layer}capacity = 0"), 4, 12, "more than 0");
+        refused(&format!("{layer}capacity = true"), 4, 12, "write a number");
+        refused(&format!("{layer}scope = \"moon\""), 4, 9, "\"node\" or \"shared\"");
+        refused(&format!("{layer}{layer}"), 5, 6, "two layers named \"a\"");
+        refused(&format!("{layer}bandwidth=1\nread_bandwidth=1"), 4, 1, "either bandwidth");
+        refused("[[layer]]\nname='a'\n", 1, 1, "has no path");
+        refused("[[layer]]\npath='/'\n", 1, 1, "has no name");
+        refused("[layer]\nname='a'\n", 1, 2, "double brackets");
+        refused("layers = 3", 1, 1, "unknown key \"layers\"");
+        refused("", 1, 1, "at least one");
+        refused("[[layer]]\nname = = 3", 2, 8, "not valid TOML");
+        refused("[[layer]]\nname='a'\nname='b'", 3, 1, "not valid TOML");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there() {
+        let error = Storage::read(Path::new("/no/such/storage.toml")).unwrap_err();
+        assert!(error.to_string().starts_with("/no/such/storage.toml: "), "{error}");
+    }
+}
