@@ -1,0 +1,236 @@
+//! The worker's side: what `alongside._worker` runs its loop on.
+
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyIndexError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyList};
+use runtime::block::Layout;
+use runtime::exec::process::Kind;
+use runtime::exec::wire::{Blob, InputMode, INLINE_BYTES_MAX};
+use runtime::exec::worker::{Moved, Next, Output};
+
+use crate::buffer::{parsed, parts, pickle, Buffer, Given, Owner};
+use crate::errors::{self, StoreFullError};
+use crate::machine::Limiter;
+
+/// A pickle and its buffers.
+type Packed<'py> = (Bound<'py, PyAny>, Bound<'py, PyList>);
+
+/// This process as a worker.
+#[pyclass(frozen, module = "alongside._native")]
+pub(crate) struct Worker(runtime::exec::worker::Worker);
+
+#[pymethods]
+impl Worker {
+    /// Joins the session that started this process.
+    #[new]
+    fn new() -> PyResult<Worker> {
+        runtime::exec::worker::Worker::from_env().map(Worker).map_err(errors::session)
+    }
+
+    /// Whether it is for I/O tasks.
+    #[getter]
+    fn io(&self) -> bool {
+        self.0.kind() == Kind::Io
+    }
+
+    /// How many tasks it runs at once.
+    #[getter]
+    fn slots(&self) -> u32 {
+        self.0.slots()
+    }
+
+    /// Tells the session that it takes tasks.
+    fn ready(&self) {
+        self.0.ready();
+    }
+
+    /// Waits for a run; or the number of a function to forget, or None at the end.
+    #[allow(clippy::should_implement_trait)] // the name that the loop reads well with
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(match py.detach(|| self.0.next()) {
+            Next::Run(inner) => {
+                let worker = self.0.clone();
+                let inner = Mutex::new(inner);
+                Some(Bound::new(py, Assignment { worker, inner })?.into_any())
+            }
+            Next::ForgetFunction(id) => Some(id.into_pyobject(py)?.into_any()),
+            Next::Stop => None,
+        })
+    }
+
+    /// The pickle and buffers of a function.
+    fn function<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Bound<'py, PyAny>> {
+        let function = self.0.function(number).ok_or_else(|| {
+            PyRuntimeError::new_err(format!("function {number} was not sent to this worker"))
+        })?;
+        let owner = Owner::Bytes(function.bytes().into());
+        Ok(parts(py, &owner)?.into_any())
+    }
+}
+
+/// One run of a task body.
+#[pyclass(frozen, module = "alongside._native")]
+pub(crate) struct Assignment {
+    worker: runtime::exec::worker::Worker,
+    inner: Mutex<runtime::exec::worker::Assignment>,
+}
+
+impl Assignment {
+    fn inner(&self) -> MutexGuard<'_, runtime::exec::worker::Assignment> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn owner(&self, blob: Blob<'_>) -> Owner {
+        match blob {
+            Blob::Inline(bytes) => Owner::Bytes(bytes.into()),
+            Blob::Placed { offset, len } => Owner::View(Arc::new(self.worker.view(offset, len))),
+        }
+    }
+
+    fn output(&self, py: Python<'_>, (data, buffers): &Packed<'_>) -> PyResult<Output> {
+        let whole; // pickles are bytes, but a value may also be handed on as it came
+        let data = match data.cast::<PyBytes>() {
+            Ok(bytes) => bytes.as_bytes(),
+            Err(_) => {
+                whole = Given::new(&PyList::new(py, [data])?)?;
+                whole.slices()[0]
+            }
+        };
+        let given = Given::new(buffers)?;
+        let buffers = given.slices();
+        let layout = Layout::new(data.len(), buffers.iter().map(|buffer| buffer.len()));
+        let write = || {
+            let mut output = self.worker.output(layout.total() as u64)?;
+            layout.write(output.bytes_mut(), data, &buffers);
+            Ok(output)
+        };
+        let output = if layout.total() <= INLINE_BYTES_MAX { write() } else { py.detach(write) };
+        output.map_err(full)
+    }
+}
+
+fn full(error: runtime::exec::worker::StoreFull) -> PyErr {
+    StoreFullError::new_err(error.to_string())
+}
+
+#[pymethods]
+impl Assignment {
+    /// Function, pickle and buffers of the arguments, and whether that is all there is to it: no
+    /// inputs, no files, one value returned.
+    fn start<'py>(&self, py: Python<'py>) -> PyResult<(u64, Packed<'py>, bool)> {
+        let inner = self.inner();
+        let run = inner.run();
+        let plain = run.inputs.is_empty()
+            && run.paths.is_empty()
+            && run.writes.is_empty()
+            && run.returns == 1
+            && !run.durable;
+        if let Blob::Inline(bytes) = run.arguments {
+            let block = parsed(bytes)?;
+            if block.buffers.is_empty() {
+                let data = PyBytes::new(py, block.pickle).into_any();
+                return Ok((run.function, (data, PyList::empty(py)), plain));
+            }
+        }
+        let owner = self.owner(run.arguments);
+        Ok((run.function, parts(py, &owner)?.extract()?, plain))
+    }
+
+    /// The number of the task.
+    #[getter]
+    fn task(&self) -> u64 {
+        self.inner().task()
+    }
+
+    /// How many values the body returns.
+    #[getter]
+    fn returns(&self) -> u32 {
+        self.inner().run().returns
+    }
+
+    /// Whether the files that it writes are to be flushed to the device.
+    #[getter]
+    fn durable(&self) -> bool {
+        self.inner().run().durable
+    }
+
+    /// Whether its bytes are worth counting: an I/O task, or one that uses files.
+    #[getter]
+    fn uses_files(&self) -> bool {
+        self.worker.kind() == Kind::Io || !self.inner().run().paths.is_empty()
+    }
+
+    /// Which inputs have new values to hand over after the returns.
+    #[getter]
+    fn writes(&self) -> Vec<u32> {
+        self.inner().run().writes.into_vec()
+    }
+
+    /// The pickle and buffers of an input; whether it is changed in place with others.
+    fn input<'py>(&self, py: Python<'py>, index: usize) -> PyResult<(Packed<'py>, bool)> {
+        let inner = self.inner();
+        let run = inner.run();
+        let &(mode, blob) =
+            run.inputs.get(index).ok_or_else(|| PyIndexError::new_err("no such input"))?;
+        let owner = self.owner(blob);
+        let bytes = owner.bytes();
+        let block = parsed(bytes)?;
+        let data = pickle(py, &owner, bytes, block.pickle)?;
+        let buffers = PyList::empty(py);
+        for range in block.buffers {
+            match (mode, &owner) {
+                (InputMode::Read, _) => buffers.append(Buffer::new(&owner, range))?,
+                (InputMode::Shared, Owner::View(view)) => {
+                    buffers.append(Buffer::shared(view, range))?;
+                }
+                _ => buffers.append(PyByteArray::new(py, &bytes[range]))?,
+            }
+        }
+        Ok(((data, buffers), mode == InputMode::Shared))
+    }
+
+    /// The real places of its files, each with its limiter or None.
+    fn places(&self, py: Python<'_>) -> PyResult<Vec<(Py<PyAny>, Option<Limiter>)>> {
+        let inner = self.inner();
+        let mut places = Vec::new();
+        for path in inner.run().paths {
+            let text = std::ffi::OsStr::from_bytes(path.bytes).into_pyobject(py)?;
+            let limiter = path.limiter.map(|number| Limiter::new(self.worker.limiters(), number));
+            places.push((text.into_any().unbind(), limiter));
+        }
+        Ok(places)
+    }
+
+    /// The run ended well: hands over the returns, then the written inputs.
+    #[pyo3(signature = (outputs, bytes_read=0, bytes_written=0))]
+    fn done(
+        &self,
+        py: Python<'_>,
+        outputs: Vec<Packed<'_>>,
+        bytes_read: u64,
+        bytes_written: u64,
+    ) -> PyResult<()> {
+        let outputs =
+            outputs.iter().map(|packed| self.output(py, packed)).collect::<PyResult<Vec<_>>>()?;
+        let moved = Moved { bytes_read, bytes_written };
+        self.worker.done(&mut self.inner(), outputs, moved).map_err(full)
+    }
+
+    /// The run raised: hands over what is known of the exception.
+    #[pyo3(signature = (data, buffers, bytes_read=0, bytes_written=0))]
+    fn raised<'py>(
+        &self,
+        py: Python<'py>,
+        data: Bound<'py, PyAny>,
+        buffers: Bound<'py, PyList>,
+        bytes_read: u64,
+        bytes_written: u64,
+    ) -> PyResult<()> {
+        let exception = self.output(py, &(data, buffers))?;
+        let moved = Moved { bytes_read, bytes_written };
+        self.worker.raised(&mut self.inner(), exception, moved).map_err(full)
+    }
+}

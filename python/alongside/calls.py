@@ -1,0 +1,221 @@
+"""The way of one call from its arguments to a submitted task, when it is not the plain one.
+
+Directed parameters, keyword arguments, tracked objects and values that need pickling by value
+come through here; `Task.__call__` has the short way for everything else.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING, Any
+
+from alongside import _native, serial, units
+from alongside.directions import IN, INOUT, OUT
+from alongside.errors import ConstraintError, DirectionError, SerializationError, SessionError
+from alongside.future import Future
+from alongside.signature import Parameter, Table
+from alongside.tracking import UNCHANGEABLE
+
+if TYPE_CHECKING:
+    from alongside.session import Session
+    from alongside.task import Task
+
+Files = list[tuple[int, int]]
+
+
+def spawn(
+    session: Session, task: Task[Any], number: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Submit a call. Gives its future, or the tuple of its futures."""
+    table = task.table
+    if kwargs or not table.least <= len(args) <= table.most:
+        table.check(args, kwargs)
+    files: Files = []
+    _native.slots_open()
+    try:
+        call: tuple[Any, Any] = (args, kwargs)
+        if table.directed:
+            call = _directed(session, task, args, kwargs, files)
+        data, buffers = _packed(session, task, call)
+        return session.native.spawn(number, data, buffers, files)
+    except _native.Refused as error:
+        raise refusal(error, task, args, kwargs) from None
+    finally:
+        _native.slots_close()
+
+
+def _packed(session: Session, task: Task[Any], call: tuple[Any, Any]) -> serial.Packed:
+    try:
+        if not session.objects.entries:
+            return serial.pack(call)
+        return serial.pack_tracked(call, lambda obj: _tracked_input(session, obj))
+    except Exception as error:
+        args, kwargs = call
+        named = [*zip(task.table.argument_names(args), args, strict=False), *kwargs.items()]
+        found = serial.culprit(named)
+        if found is None:
+            text = f"{task.name}(): its arguments cannot be sent: {error}"
+            raise SerializationError(text) from error
+        name, value, reason = found
+        raise SerializationError(
+            f"{task.name}(): argument {name!r} (a {type(value).__name__}) cannot be sent to a "
+            f"worker: {reason}. Pass the data that it is made from, and make it inside the task"
+        ) from reason
+
+
+def _tracked_input(session: Session, obj: Any) -> int | None:
+    entry = session.objects.find(obj)
+    return None if entry is None else _native.slots_note_object(entry.datum, IN)
+
+
+def _directed(
+    session: Session,
+    task: Task[Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    files: Files,
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments with placeholders for those that have a direction."""
+    positional, named = task.table.complete(args, kwargs)
+
+    def replaced(parameter: Parameter, value: Any) -> Any:
+        if parameter.file:
+            return _files(session, task, parameter, value, files)
+        return _object(session, task, parameter, value)
+
+    for parameter in task.table.directed:
+        if parameter.variadic:
+            for index in range(parameter.position, len(positional)):
+                positional[index] = replaced(parameter, positional[index])
+        elif 0 <= parameter.position < len(positional):
+            positional[parameter.position] = replaced(parameter, positional[parameter.position])
+        elif parameter.name in named:
+            named[parameter.name] = replaced(parameter, named[parameter.name])
+    return positional, named
+
+
+def _files(
+    session: Session, task: Task[Any], parameter: Parameter, value: Any, files: Files
+) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)):
+        return type(value)([_files(session, task, parameter, one, files) for one in value])
+    if not isinstance(value, (str, os.PathLike)):
+        what = "a future; take its result first" if isinstance(value, Future) else repr(value)
+        raise DirectionError(
+            f"{task.name}(): parameter {parameter.name!r} is {parameter.direction.name} and has to "
+            f"be the name of a file, not {what}"
+        )
+    path = os.fspath(value)
+    datum, known, place = session.native.file(path)
+    if parameter.direction.number != OUT and not known:
+        raise FileNotFoundError(
+            errno.ENOENT,
+            f"{task.name}(): parameter {parameter.name!r} is {parameter.direction.name}, but the "
+            "file does not exist and no task before this one writes it (a task that writes it "
+            "needs the direction FileOut)",
+            place or path,
+        )
+    direction = parameter.direction.number
+    files.append((datum, direction))
+    return serial.Place(len(files) - 1, not isinstance(value, str), direction != IN)
+
+
+def _object(session: Session, task: Task[Any], parameter: Parameter, value: Any) -> Any:
+    direction = parameter.direction.number
+    if direction == IN:
+        return value  # tracked ones are found while pickling
+    if isinstance(value, UNCHANGEABLE):
+        raise DirectionError(
+            f"{task.name}(): parameter {parameter.name!r} is {parameter.direction.name}, but a "
+            f"{type(value).__name__} cannot be changed in place; return the new value instead"
+        )
+    if isinstance(value, Future):
+        session.own(value)
+        entry = session.objects.find(value) or session.objects.track(value, value)
+        direction = INOUT if direction == OUT else direction  # its shape is not known yet
+        return serial.Slot(_native.slots_note_object(entry.datum, direction))
+    found = session.objects.find(value)
+    if found is None:
+        first = None if direction == OUT else _alone(session, task, parameter, value)
+        initial = session.stored(first, serial.pack_writable)
+        found = session.objects.track(value, initial)
+    index = _native.slots_note_object(found.datum, direction)
+    return serial.Template(index, value) if direction == OUT else serial.Slot(index)
+
+
+def _alone(session: Session, task: Task[Any], parameter: Parameter, value: Any) -> Any:
+    """The value, if it stands alone: its first version cannot wait for other tasks."""
+    before = _native.slots_count()
+    try:
+        serial.pack(value)
+    except Exception:
+        return value  # `put` says what is wrong
+    if _native.slots_count() != before:
+        _native.slots_truncate(before)
+        raise DirectionError(
+            f"{task.name}(): parameter {parameter.name!r} is {parameter.direction.name}, and what "
+            "was given contains futures: a cycle would be possible; use al.wait on it first"
+        )
+    return value
+
+
+def refusal(
+    error: _native.Refused, task: Task[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Exception:
+    """What the scheduler refused, in the words of the program."""
+    kind, *details = error.args
+    name = task.name
+    if kind == "processors":
+        asked, most = details
+        return ConstraintError(
+            f"{name}(): cpus={asked}, but this session has {most} (workers=); "
+            f"ask for at most {most}"
+        )
+    if kind == "layer":
+        bandwidth, size, nearest = details
+        asked_for = [f"bandwidth={units.rate(bandwidth)}"] if bandwidth else []
+        asked_for += [f"size={units.size(size)}"] if size else []
+        return ConstraintError(
+            f"{name}(): no storage layer can ever give {' and '.join(asked_for)}: {nearest}"
+        )
+    if kind == "conflict":
+        return DirectionError(
+            f"{name}(): the same object or file is given twice and the task writes it, a cycle "
+            f"through {_written(task.table)}; give it once, or give a copy"
+        )
+    if kind == "direction":
+        return DirectionError(f"{name}(): a future cannot be written through; see alongside.InOut")
+    if kind in ("other_session", "stale"):
+        return SessionError(
+            f"{name}(): an argument contains a future of another session, or of one that is "
+            "closed; take its result() and pass that"
+        )
+    return SessionError(f"{name}(): {details[0] if details else kind}")
+
+
+def _written(table: Table) -> str:
+    names = [f"{one.name!r} ({one.direction.name})" for one in table.directed]
+    return ", ".join(names) or "its arguments"
+
+
+def written_paths(table: Table, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """The files that a call writes, by its own names for them."""
+    positional, named = table.complete(args, kwargs)
+    paths: list[str] = []
+    for parameter in table.directed:
+        if not parameter.file or parameter.direction.number == IN:
+            continue
+        given: list[Any] = []
+        if parameter.variadic:
+            given = positional[parameter.position :]
+        elif 0 <= parameter.position < len(positional):
+            given = [positional[parameter.position]]
+        elif parameter.name in named:
+            given = [named[parameter.name]]
+        for value in given:
+            many = value if isinstance(value, (list, tuple)) else [value]
+            paths.extend(os.fspath(one) for one in many if one is not None)
+    return paths

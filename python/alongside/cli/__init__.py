@@ -1,0 +1,27 @@
+"""The command `alongside`: one module for each of its commands."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from alongside import errors
+from alongside.cli import info, run
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command. Gives the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="alongside", description="Run task programs; see what this machine offers."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for module in (run, info):
+        module.add_to(commands)
+    options = parser.parse_args(arguments)
+    try:
+        code: int = options.main(options)
+    except (errors.StorageError, errors.ConstraintError, errors.SessionError) as error:
+        print(f"alongside: {error}", file=sys.stderr)
+        return 2
+    return code

@@ -1,0 +1,171 @@
+"""`alongside run app.py [args]`: a script under a session.
+
+The session begins with the first call of a task outside of any session that the script makes
+itself; the options given here also hold for those.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import threading
+import traceback
+import types
+from typing import Any
+
+from alongside import _context
+from alongside.cli import graph, progress, summary
+from alongside.session import POLICIES, Session
+
+EXIT_INTERRUPTED = 128 + signal.SIGINT
+
+
+def add_to(commands: Any) -> None:
+    """Adds the command to the parser."""
+    parser = commands.add_parser(
+        "run",
+        help="run a script under a session",
+        description="Run a script under a session. Options of the session come before its name.",
+    )
+    session = parser.add_argument_group("session (given here, these go before the script's own)")
+    session.add_argument("--workers", type=int, metavar="N", help="compute processes")
+    session.add_argument("--io-executors", type=int, metavar="N", help="I/O tasks at once")
+    session.add_argument("--storage", metavar="FILE", help="TOML description of the storage layers")
+    session.add_argument("--io-policy", choices=POLICIES, help="order of ready I/O tasks")
+    session.add_argument("--memory", metavar="SIZE", help='most that values take, such as "4GB"')
+    session.add_argument("--trace", metavar="FILE.json", help="write a timeline for Perfetto")
+    parser.add_argument("--graph", metavar="FILE.svg|.dot", help="write the task graph")
+    parser.add_argument("--no-progress", action="store_true", help="no progress bar")
+    parser.add_argument("--no-summary", action="store_true", help="no summary at the end")
+    parser.add_argument("script", help="the program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    parser.set_defaults(main=main)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Runs the script. Gives its exit code; 130 after Ctrl-C, 1 after an error."""
+    if options.graph:
+        graph.check(options.graph)
+    try:
+        with open(options.script, "rb") as file:
+            source = file.read()
+    except OSError as error:
+        print(f"alongside: cannot read {options.script}: {error.strerror}", file=sys.stderr)
+        return 2
+    watch = Watch(options)
+    code = watch.run(source)
+    watch.report()
+    return code
+
+
+class Watch:
+    """Follows the sessions of one script."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.lock = threading.RLock()
+        self.session: Session | None = None
+        self.ended: list[Session] = []
+        names = ("workers", "io_executors", "storage", "io_policy", "memory", "trace")
+        given = {name: getattr(options, name) for name in names}
+        _context.session_options = {k: v for k, v in given.items() if v is not None}
+        _context.record = bool(options.graph)
+        _context.autostart = self.start
+        _context.opened = self.opened
+        _context.closed = self.ended.append
+        self.bar = progress.bar(not options.no_progress)
+
+    def start(self) -> Session:
+        """The session of the script, made by its first call."""
+        with self.lock:
+            if self.session is None:
+                self.session = Session()
+                self.session.__enter__()
+            return self.session
+
+    def opened(self, session: Session) -> None:
+        """A session began: the bar shows it."""
+        self.bar.show(session)
+
+    def run(self, source: bytes) -> int:
+        """The script, to its end and that of its tasks."""
+        code = 1
+        try:
+            self.execute(source)
+            self.finish()
+            code = 0
+        except SystemExit as error:
+            code = _exit_code(error)
+            if code == 0:
+                code = self.finish_after_exit()
+        except KeyboardInterrupt:
+            code = EXIT_INTERRUPTED
+        except BaseException as error:
+            _print(error)
+        finally:
+            with contextlib.suppress(KeyboardInterrupt):
+                self.cancel()
+            self.bar.close()
+        if code == EXIT_INTERRUPTED:
+            print("alongside: interrupted", file=sys.stderr)
+        return code
+
+    def execute(self, source: bytes) -> None:
+        """The script as `__main__`, as Python itself would run it."""
+        script = self.options.script
+        main = types.ModuleType("__main__")
+        main.__file__ = script
+        main.__builtins__ = __builtins__  # type: ignore[attr-defined]
+        sys.modules["__main__"] = main
+        sys.argv = [script, *self.options.arguments]
+        sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+        exec(compile(source, script, "exec"), main.__dict__)
+
+    def finish(self) -> None:
+        """Waits for the tasks, and raises the first failure that nobody looked at."""
+        if self.session is not None:
+            self.session.__exit__(None, None, None)
+
+    def finish_after_exit(self) -> int:
+        """The same after `sys.exit(0)`: the code tells whether all went well."""
+        try:
+            self.finish()
+        except KeyboardInterrupt:
+            return EXIT_INTERRUPTED
+        except BaseException as error:
+            _print(error)
+            return 1
+        return 0
+
+    def cancel(self) -> None:
+        """Ends what is left at once."""
+        for session in list(_context.live.values()):
+            session.close(cancel=True)
+
+    def report(self) -> None:
+        """The summary and the graph of each session that had tasks."""
+        for session in self.ended:
+            if not self.options.no_summary:
+                summary.write(session.statistics(), sys.stderr)
+            if self.options.graph:
+                graph.write(session.native.graph(), self.options.graph)
+
+
+def _exit_code(error: SystemExit) -> int:
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code & 0xFF
+    print(error.code, file=sys.stderr)
+    return 1
+
+
+def _print(error: BaseException) -> None:
+    """The traceback without the frames of this command."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    traceback.print_exception(type(error), error, trace)

@@ -1,0 +1,246 @@
+"""`open` and `fsync`: the files of tasks, where they really are.
+
+On a layer with an emulated `limit` reads and writes pass through the limiter that all processes
+share. Such a file has no `fileno()`, so that no library can go around it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import errno
+import io
+import os
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from typing import IO, Any
+
+from alongside import _context, _native
+
+CHUNK_BYTES = 256 << 10
+"""What passes a limiter at once: small, so that tasks that share a layer take turns."""
+
+limiters: ContextVar[dict[str, _native.Limiter]] = ContextVar("limiters")
+"""In a task: the limiters of its files, by real place."""
+
+_synced: weakref.WeakSet[IO[Any]] = weakref.WeakSet()
+"""Open files whose folder was flushed."""
+
+_settled: set[str] = set()
+"""Folders whose names were flushed, by this process."""
+
+
+def open(file: str | os.PathLike[str], mode: str = "r", *args: Any, **kwargs: Any) -> IO[Any]:
+    """Open a file of a task, with the arguments of the built-in `open`.
+
+    In a task `file` is what the parameter (`FileIn`, `FileOut`, ...) holds. In the main program
+    it is the name that was given to the task: this waits for the task that writes it, and opens
+    the file on the layer where it is. (Opening for writing does not wait for readers.)
+
+    Raises what the built-in raises, and what `Future.result` raises for the writing task.
+    """
+    name = os.fspath(file)
+    if _context.in_worker:
+        limiter = limiters.get({}).get(name)
+        return _opened(name, limiter, mode, *args, **kwargs)
+    session = _context.current
+    if session is None:
+        return builtins.open(_on_a_layer(name), mode, *args, **kwargs)
+    datum, _, place = session.native.file(name)
+    session.native.current(datum).result()
+    real = session.native.place_of(datum) or place or name
+    return _opened(real, session.native.limiter_of(real), mode, *args, **kwargs)
+
+
+def _on_a_layer(name: str) -> str:
+    """After the session: where it put the file, if it is not just here."""
+    if not os.path.isabs(name) and not os.path.exists(name):
+        for layer in _context.layers:
+            if os.path.exists(os.path.join(layer, name)):
+                return os.path.join(layer, name)
+    return name
+
+
+def fsync(file: IO[Any] | str | os.PathLike[str]) -> None:
+    """Flush a file, and its folder if it may be new, down to the device.
+
+    When this returns the file survives the loss of every process, and of power where the device
+    keeps its promises. Takes an open file or a name. Raises OSError as `os.fsync` does.
+    """
+    if isinstance(file, (str, os.PathLike)):
+        _fsync_path(os.fspath(file))
+        return
+    file.flush()
+    raw = getattr(getattr(file, "buffer", file), "raw", file)
+    if isinstance(raw, _Limited):
+        descriptor, name = raw.file.fileno(), raw.file.name
+    else:
+        descriptor, name = file.fileno(), getattr(file, "name", None)
+    _fsync(descriptor, name)
+    if file not in _synced and isinstance(name, (str, bytes)):
+        _fsync_folder(os.fsdecode(name))
+        _synced.add(file)
+
+
+def make_durable(paths: Iterable[str]) -> None:
+    """Flush files that a task wrote, as `fsync`; one that does not exist is left out."""
+    for path in paths:
+        if os.path.exists(path):
+            _fsync_path(path)
+
+
+def make_folders(folder: str) -> None:
+    """Make the folders of a file that a task is to write, where they are missing."""
+    missing = []
+    while folder and not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for new in reversed(missing):
+        _settled.discard(new)
+        with contextlib.suppress(FileExistsError):  # another task was quicker
+            os.mkdir(new)
+
+
+def _fsync(descriptor: int, name: Any) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        error.filename = name
+        raise
+
+
+def _fsync_path(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _fsync(descriptor, path)
+    finally:
+        os.close(descriptor)
+    _fsync_folder(path)
+
+
+def _fsync_folder(path: str) -> None:
+    """A new file's name is in its folder, and a new folder's name in the one above.
+
+    Those above are flushed once a process: up to the top, or to where this user may not look.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    _fsync_one_folder(folder)
+    while folder not in _settled:
+        above = os.path.dirname(folder)
+        try:
+            _fsync_one_folder(above)
+        except PermissionError:
+            above = folder
+        _settled.add(folder)
+        folder = above
+
+
+def _fsync_one_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _fsync(descriptor, folder)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EROFS):  # nothing to flush there
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _opened(
+    name: str, limiter: _native.Limiter | None, mode: str, *args: Any, **kwargs: Any
+) -> IO[Any]:
+    if limiter is None:
+        return builtins.open(name, mode, *args, **kwargs)
+    limited: IO[Any] = _limited(name, limiter, mode, *args, **kwargs)
+    return limited
+
+
+def _limited(
+    name: str,
+    limiter: _native.Limiter,
+    mode: str,
+    buffering: int = -1,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+    closefd: bool = True,
+    opener: Callable[[str, int], int] | None = None,
+) -> Any:
+    """The layers of the built-in `open`, over a file whose bytes pass a limiter."""
+    text = "b" not in mode
+    plain = mode.replace("b", "").replace("t", "")
+    raw = _Limited(io.FileIO(name, plain, closefd, opener), limiter)
+    if buffering == 0:
+        if text:
+            raise ValueError("can't have unbuffered text I/O")
+        return raw
+    size = io.DEFAULT_BUFFER_SIZE if buffering < 2 else buffering
+    buffered: io.BufferedRandom | io.BufferedReader | io.BufferedWriter
+    if "+" in plain:
+        buffered = io.BufferedRandom(raw, size)
+    else:
+        buffered = io.BufferedReader(raw, size) if "r" in plain else io.BufferedWriter(raw, size)
+    if not text:
+        return buffered
+    wrapper = io.TextIOWrapper(buffered, encoding, errors, newline, buffering == 1)
+    wrapper.mode = mode  # type: ignore[misc]
+    return wrapper
+
+
+class _Limited(io.RawIOBase):
+    """A file whose reads and writes wait for the bandwidth of its layer."""
+
+    def __init__(self, file: io.FileIO, limiter: _native.Limiter) -> None:
+        self.file = file
+        self.limiter = limiter
+        self.mode = file.mode
+        self.name = file.name
+
+    def _pass(self, count: int) -> None:
+        wait_ns = self.limiter.acquire(count)
+        if wait_ns:
+            time.sleep(wait_ns / 1e9)
+
+    def readinto(self, buffer: Any) -> int | None:
+        count = self.file.readinto(memoryview(buffer)[:CHUNK_BYTES])
+        self._pass(count or 0)
+        return count
+
+    def write(self, data: Any) -> int | None:
+        view = memoryview(data).cast("B")[:CHUNK_BYTES]
+        self._pass(len(view))
+        return self.file.write(view)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self.file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self.file.tell()
+
+    def truncate(self, size: int | None = None) -> int:
+        return self.file.truncate(size)
+
+    def readable(self) -> bool:
+        return self.file.readable()
+
+    def writable(self) -> bool:
+        return self.file.writable()
+
+    def seekable(self) -> bool:
+        return self.file.seekable()
+
+    def fileno(self) -> int:
+        raise io.UnsupportedOperation(
+            f"{self.name}: this layer's bandwidth is emulated, so reads and writes have to pass "
+            "through this file object; alongside.fsync takes it as it is"
+        )
+
+    def isatty(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self.file.close()

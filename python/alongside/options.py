@@ -1,0 +1,126 @@
+"""The options of the decorators, read and checked where they are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from alongside import _native
+from alongside.errors import ConstraintError
+
+ON_FAILURE = ("fail", "ignore", "cancel_dependents")
+PRIORITY_MAX = 2**31 - 1
+RETRIES_MAX = 1_000_000
+RETURNS_MAX = 1_000
+TIMEOUT_S_MAX = 1e9
+
+
+class Options(NamedTuple):
+    """What all calls of a function have in common. Times in seconds, sizes in bytes."""
+
+    kind: str
+    cpus: int = 1
+    returns: int = 1
+    priority: int = 0
+    retries: int = 0
+    timeout: float | None = None
+    on_failure: str = "fail"
+    name: str | None = None
+    bandwidth: int = 0
+    size: int = 0
+    durable: bool = False
+
+
+def checked(kind: str, function: Any, given: dict[str, Any]) -> Options:
+    """The options as given to a decorator, or a `ConstraintError` that names the function."""
+    name = getattr(function, "__qualname__", None) or repr(function)
+    allowed = _IO if kind == "io" else _COMPUTE
+    values: dict[str, Any] = {}
+    for option, value in given.items():
+        if option not in allowed:
+            decorator = "io" if kind == "io" else "task"
+            hint = "; it is an option of @alongside.io" if option in _IO else ""
+            hint = "; an I/O task takes no processor" if option == "cpus" else hint
+            raise ConstraintError(
+                f"{name}: @alongside.{decorator} has no option {option!r}{hint} "
+                f"(options: {', '.join(allowed)})"
+            )
+        try:
+            values[option] = allowed[option](value)
+        except (ValueError, TypeError) as error:
+            raise ConstraintError(f"{name}: {option}={value!r} {error}") from None
+    return Options(kind, **({"cpus": 0} | values if kind == "io" else values))
+
+
+def _whole(least: int, most: int) -> Callable[[Any], int]:
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError("has to be a whole number")
+        if not least <= value <= most:
+            raise ValueError(f"has to be from {least} to {most}")
+        return value
+
+    return check
+
+
+def _timeout(value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError("has to be a number of seconds, or None")
+    if not 0 < value <= TIMEOUT_S_MAX or math.isnan(value):
+        raise ValueError("has to be more than 0 seconds")
+    return float(value)
+
+
+def _on_failure(value: Any) -> str:
+    if value not in ON_FAILURE:
+        raise ValueError(f"has to be one of {', '.join(map(repr, ON_FAILURE))}")
+    return str(value)
+
+
+def _name(value: Any) -> str | None:
+    if value is not None and (not isinstance(value, str) or not value.strip()):
+        raise TypeError("has to be a text that is not empty")
+    return value
+
+
+def _amount(read: Callable[[str], int], example: str) -> Callable[[Any], int]:
+    def check(value: Any) -> int:
+        if value is None:
+            return 0
+        if isinstance(value, str):
+            if value.startswith(("auto", "adaptive")):
+                raise ValueError(f"is not known to this version; give a number such as {example!r}")
+            return read(value)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError(f"has to be a number, or a text such as {example!r}")
+        if not 0 <= value < 2**63:
+            raise ValueError("cannot be negative" if value < 0 else "is too large")
+        return int(value)
+
+    return check
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("has to be True or False")
+    return value
+
+
+_SHARED: dict[str, Callable[[Any], Any]] = {
+    "returns": _whole(1, RETURNS_MAX),
+    "priority": _whole(-PRIORITY_MAX, PRIORITY_MAX),
+    "retries": _whole(0, RETRIES_MAX),
+    "timeout": _timeout,
+    "on_failure": _on_failure,
+    "name": _name,
+}
+_COMPUTE = {"cpus": _whole(1, 65_536), **_SHARED}
+_IO = {
+    **_SHARED,
+    "bandwidth": _amount(_native.parse_bandwidth, "20MB/s"),
+    "size": _amount(_native.parse_bytes, "200MB"),
+    "durable": _flag,
+}
