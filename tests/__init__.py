@@ -1,0 +1,1 @@
+"""Tests that need the built package: python/ (pytest), journey/ (whole programs)."""

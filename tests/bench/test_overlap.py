@@ -1,0 +1,76 @@
+"""Tests of the balance and of the bound."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.common.sample import Sample
+from bench.overlap.judge import judge
+from bench.overlap.plan import PIECE_BYTES, Program, balanced, sized
+
+PROGRAM = Program(
+    folder="x",
+    processors=2,
+    chains=4,
+    steps=25,
+    rounds=100,
+    file_bytes=4 << 20,
+    writers=4,
+    direct=True,
+)
+
+
+def samples(
+    io: float, io_cpu: float, compute_cpu: float, ours: float
+) -> dict[str, dict[str, Sample]]:
+    """One value each."""
+    values = {
+        "io_alone": (io, io_cpu),
+        "compute_alone": (compute_cpu / 2, compute_cpu),
+        "alongside": (ours, 0.0),
+        "by_hand": (ours, 0.0),
+        "blocking": (ours, 0.0),
+    }
+    return {
+        way: {"wall_s": Sample((wall,)), "cpu_s": Sample((cpu,))}
+        for way, (wall, cpu) in values.items()
+    }
+
+
+def test_a_program_travels_as_json() -> None:
+    assert Program.from_json(PROGRAM.to_json()) == PROGRAM
+
+
+def test_files_are_sized_to_the_time_wanted() -> None:
+    assert sized(PROGRAM, 0.5, 1.0, 10**12).file_bytes == 8 << 20
+    assert sized(PROGRAM, 1e9, 1.0, 10**12).file_bytes == PIECE_BYTES
+    assert sized(PROGRAM, 0.01, 1.0, 600 << 20).bytes_written <= 600 << 20
+
+
+def test_computation_is_balanced_against_the_io() -> None:
+    program = balanced(PROGRAM, io_s=2.0, round_cpu_s=1e-5, share=0.5)
+    seconds_on_all_processors = program.tasks * program.rounds * 1e-5 / program.processors
+    assert seconds_on_all_processors == pytest.approx(1.0, rel=0.01)
+
+
+def test_the_bound_is_the_larger_term() -> None:
+    by_io = judge("equal", samples(io=2.0, io_cpu=0.2, compute_cpu=3.0, ours=2.1), cores=2)
+    assert (by_io.bound_s, by_io.bound_is) == (2.0, "I/O")
+    assert by_io.ratio == pytest.approx(1.05)
+    by_processors = judge("equal", samples(2.0, 0.4, 4.0, 2.42), cores=2)
+    assert by_processors.bound_s == pytest.approx(2.2)
+    assert by_processors.bound_is == "processors"
+    assert by_processors.ratio == pytest.approx(1.1)
+    row = by_processors.json_row()
+    assert (row.row, row.unit, row.target) == ("equal", "s", 1.05)
+    assert row.ratio == pytest.approx(1.1)
+    assert row.against["bound"] == pytest.approx(2.2)
+
+
+def test_without_ours_there_is_a_bound_and_no_ratio() -> None:
+    measured = samples(1.0, 0.1, 1.0, 1.0)
+    measured["alongside"] = dict.fromkeys(("wall_s", "cpu_s"), Sample(note="not installed"))
+    judged = judge("equal", measured, cores=2)
+    assert judged.bound_s == 1.0
+    assert judged.ratio is None
+    assert judged.json_row().ours == "not installed"

@@ -1,0 +1,1 @@
+"""Long runs of whole programs: see soak.py."""

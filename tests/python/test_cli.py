@@ -1,0 +1,192 @@
+"""The command: `alongside run`, `alongside info`, `python -m alongside`."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "alongside"]
+
+APP = """
+import sys
+import alongside as al
+
+@al.task
+def square(x):
+    return x * x
+
+@al.io
+def save(path: al.FileOut, text):
+    with open(path, "w") as file:
+        file.write(str(text))
+
+print(sys.argv[1:], __name__, isinstance(square(2), al.Future))
+total = al.wait_all([square(n) for n in range(5)])
+save("out.txt", square(7))
+print(sum(total))
+"""
+
+
+@pytest.fixture
+def app(tmp_path):
+    file = tmp_path / "app.py"
+    file.write_text(APP)
+    return file
+
+
+def run(app, *arguments, **options):
+    command = [*COMMAND, "run", *arguments[:-1], str(app), *(arguments[-1] if arguments else ())]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=90, cwd=app.parent, check=False, **options
+    )
+
+
+def test_run(app):
+    done = run(app, "--workers", "2", ["a", "--workers", "b"])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "['a', '--workers', 'b'] __main__ True\n30\n"
+    assert (app.parent / "out.txt").read_text() == "49"
+    assert "8 tasks" in done.stderr
+    assert "compute" in done.stderr
+    assert "square" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_run_without_a_summary(app):
+    done = run(app, "--no-summary", [])
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_same_program_is_sequential_without_the_command(app):
+    done = subprocess.run(
+        [sys.executable, str(app)], capture_output=True, text=True, cwd=app.parent, check=True
+    )
+    assert done.stdout == "[] __main__ False\n30\n"
+
+
+def test_trace_and_graph(app):
+    folder = app.parent
+    done = run(app, "--trace", "t.json", "--graph", "g.svg", [])
+    assert done.returncode == 0, done.stderr
+    trace = json.loads((folder / "t.json").read_text())
+    events = trace["traceEvents"] if isinstance(trace, dict) else trace
+    assert {"square", "save"} <= {event.get("name") for event in events}
+    root = ElementTree.parse(folder / "g.svg").getroot()
+    titles = [node.text for node in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert len(titles) == 8
+    done = run(app, "--graph", "g.dot", [])
+    text = (folder / "g.dot").read_text()
+    assert text.count("label=") == 8
+    assert "->" in text
+
+
+def test_a_graph_of_no_known_kind(app):
+    done = run(app, "--graph", "g.png", [])
+    assert done.returncode == 2
+    assert ".svg or .dot" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        ("import sys; sys.exit(7)", 7, ""),
+        ("import sys; sys.exit('a word')", 1, "a word"),
+        ("import sys; sys.exit()", 0, ""),
+        ("raise ValueError('mine')", 1, "ValueError: mine"),
+        ("x = ", 1, "SyntaxError"),
+        ("import alongside as al\nal.task(lambda: 1 / 0)()", 1, "ZeroDivisionError"),
+        ("import alongside as al, sys\nal.task(lambda: 1 / 0)()\nsys.exit(0)", 1, "failed"),
+    ],
+)
+def test_exit_codes(app, text, code, told):
+    app.write_text(text)
+    done = run(app)
+    assert done.returncode == code, done.stderr
+    assert told in done.stderr
+    assert "alongside/cli" not in done.stderr
+
+
+def test_a_script_that_is_not_there(tmp_path):
+    done = run(tmp_path / "nowhere.py")
+    assert done.returncode == 2
+    assert "nowhere.py" in done.stderr
+
+
+def test_bad_storage_is_told_with_file_and_line(app):
+    (app.parent / "s.toml").write_text("[[layer]]\nname = 3\n")
+    done = run(app, "--storage", "s.toml", [])
+    assert done.returncode != 0
+    assert "s.toml:2" in done.stderr
+
+
+def test_a_session_of_the_script_takes_the_options(app):
+    app.write_text(
+        "import alongside as al\n"
+        "with al.Session(workers=1) as s:\n"
+        "    al.wait(al.task(abs)(-1))\n"
+        "    print(s.native.executors()[0])\n"
+    )
+    assert run(app, []).stdout == "1\n"
+    done = run(app, "--workers", "3", [])
+    assert done.stdout == "3\n"
+    assert "1 task " in done.stderr
+
+
+def test_interrupt(app):
+    app.write_text(
+        "import sys\n"
+        "import alongside as al\n"
+        "@al.task\n"
+        "def block():\n"
+        "    print('in', flush=True)\n"
+        "    while True: pass\n"
+        "block().result()\n"
+    )
+    command = [*COMMAND, "run", "--workers", "1", str(app)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout.readline() == "in\n"
+        os.killpg(process.pid, signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in told
+    assert "Traceback" not in told
+
+
+def test_the_progress_bar_is_for_terminals(app):
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "run", str(app)], stdout=subprocess.DEVNULL, stderr=follower, cwd=app.parent
+    )
+    os.close(follower)
+    seen = b""
+    while True:
+        try:
+            part = os.read(leader, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        seen += part
+    os.close(leader)
+    assert process.wait(60) == 0
+    assert b"\x1b[" in seen
+    assert b"tasks" in seen
+
+
+def test_info():
+    done = subprocess.run([*COMMAND, "info"], capture_output=True, text=True, check=True)
+    for word in ("processors", "memory", "io_uring", "storage layers", "default"):
+        assert word in done.stdout
+
+
+def test_help_names_every_option():
+    done = subprocess.run([*COMMAND, "run", "--help"], capture_output=True, text=True, check=True)
+    for option in ("--workers", "--io-executors", "--storage", "--io-policy", "--trace", "--graph"):
+        assert option in done.stdout
