@@ -1,0 +1,1 @@
+"""Real applications on real data; see README.md."""

@@ -1,0 +1,1 @@
+"""The HMMER application: a fragmented profile search whose every pair is checkpointed."""
