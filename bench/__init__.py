@@ -1,0 +1,1 @@
+"""Benchmarks: one folder a question; see README.md."""

@@ -1,0 +1,1 @@
+"""What the benchmarks share: interleaved rounds, medians, tables, JSON rows, process trees."""

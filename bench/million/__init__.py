@@ -1,0 +1,1 @@
+"""Does memory grow with tasks that are over: a million of them through one session."""

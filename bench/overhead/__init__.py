@@ -1,0 +1,1 @@
+"""What a task costs: Alongside beside the pools and runtimes from PyPI, in one run."""

@@ -1,0 +1,1 @@
+"""Is I/O hidden behind computation: total time over the least that this machine allows."""
