@@ -28,7 +28,7 @@ from bench.common.sample import Sample
 from bench.overlap import plan
 from bench.overlap.judge import BOUND, OURS, PROCESSORS, WAYS, Judged, judge
 from bench.overlap.picture import draw
-from bench.overlap.plan import Program
+from bench.overlap.plan import PIECE_BYTES, Program
 
 TIMEOUT_S = 300.0
 TRIALS = 3
@@ -50,9 +50,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("out/bench"), metavar="FOLDER")
     parser.add_argument("--quick", action="store_true", help="3 repetitions, shorter runs")
     parser.add_argument("--repetitions", type=int, metavar="N", help="default 5; quick: 3")
-    parser.add_argument("--seconds", type=float, help="I/O of a run; default 1.5, quick 0.7")
-    parser.add_argument("--bytes-max", type=float, default=2e9, help="of a run; default 2e9")
-    parser.add_argument("--steps", type=int, default=30, help="of a chain; default 30")
+    parser.add_argument("--seconds", type=float, help="I/O of a run; default 2, quick 1")
+    parser.add_argument("--bytes-max", type=float, default=2e9, help="of all files; default 2e9")
+    parser.add_argument("--files", type=int, default=30, help="of a chain, in turn; default 30")
     parser.add_argument("--writers", type=int, default=4, help="I/O executors; default 4")
     parser.add_argument("--rows", default=",".join(plan.SHARES), help="some of: %(default)s")
     parser.add_argument("--folder", type=Path, default=Path("out"), help="on the disk to write to")
@@ -67,9 +67,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         parser.error(f"--rows: no row is called {unknown[0]!r}; rows: {', '.join(plan.SHARES)}")
     options.repetitions = options.repetitions or (3 if options.quick else 5)
-    options.seconds = options.seconds or (0.7 if options.quick else 1.5)
-    if min(options.repetitions, options.steps, options.writers) < 1 or options.seconds <= 0:
-        parser.error("--repetitions, --steps, --writers and --seconds must be positive")
+    options.seconds = options.seconds or (1.0 if options.quick else 2.0)
+    if min(options.repetitions, options.files, options.writers) < 1 or options.seconds <= 0:
+        parser.error("--repetitions, --files, --writers and --seconds must be positive")
     return options
 
 
@@ -91,7 +91,7 @@ def value(outcome: Outcome, name: str) -> float:
 def prepare(program: Program) -> None:
     """Make the files, whole and on the device."""
     for chain in range(program.chains):
-        for step in range(program.steps):
+        for step in range(program.files):
             path = Path(program.path(chain, step))
             if not path.exists() or path.stat().st_size < program.file_bytes:
                 with path.open("wb") as file:
@@ -110,7 +110,8 @@ def calibrate(
         folder=str(folder),
         processors=machine.cores(),
         chains=machine.cores() * plan.CHAINS_PER_PROCESSOR,
-        steps=options.steps,
+        steps=options.files,
+        files=options.files,
         rounds=plan.TRIAL_ROUNDS,
         file_bytes=plan.TRIAL_FILE_BYTES,
         writers=options.writers,
@@ -174,8 +175,9 @@ def explain(console: Console, program: Program) -> None:
     how = "O_DIRECT" if program.direct else "the page cache"
     console.print(
         f"{program.tasks} compute and {program.tasks} I/O tasks: {program.chains} chains of "
-        f"{program.steps} steps; each I/O task overwrites {program.file_bytes / 1e6:.0f} MB in "
-        f"pieces of 1 MiB by way of {how} and flushes them to {where}; "
+        f"{program.steps} steps; each I/O task overwrites {program.file_bytes / 1e6:.0f} MB, one "
+        f"of {program.files} files a chain in turn, in pieces of {PIECE_BYTES >> 20} MiB by way of "
+        f"{how} and flushes them to {where}; "
         f"{program.writers} at a time."
     )
     console.print(

@@ -13,6 +13,7 @@ PROGRAM = Program(
     processors=2,
     chains=4,
     steps=25,
+    files=25,
     rounds=100,
     file_bytes=4 << 20,
     writers=4,
@@ -44,7 +45,15 @@ def test_a_program_travels_as_json() -> None:
 def test_files_are_sized_to_the_time_wanted() -> None:
     assert sized(PROGRAM, 0.5, 1.0, 10**12).file_bytes == 8 << 20
     assert sized(PROGRAM, 1e9, 1.0, 10**12).file_bytes == PIECE_BYTES
-    assert sized(PROGRAM, 0.01, 1.0, 600 << 20).bytes_written <= 600 << 20
+
+
+def test_files_stay_within_what_the_disk_may_hold_and_are_taken_in_turn() -> None:
+    bytes_max = 1200 << 20
+    program = sized(PROGRAM, 0.5, 4.0, bytes_max)
+    assert program.chains * program.files * program.file_bytes <= bytes_max
+    assert program.bytes_written == pytest.approx(8 * PROGRAM.bytes_written, rel=0.1)
+    assert program.steps > program.files
+    assert program.name(1, 0) == program.name(1, program.files)
 
 
 def test_computation_is_balanced_against_the_io() -> None:

@@ -19,4 +19,4 @@ mod sys;
 pub mod wire;
 pub mod worker;
 
-pub use sys::now_ns;
+pub use sys::{now_ns, take_turns, Linger, Turns};

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use crate::memory::{Control, AREAS_MAX};
 use crate::ring::Flag;
-use crate::sys::{self, Epoll, ON_END, ON_RING};
+use crate::sys::{self, Epoll, Linger, ON_END, ON_RING};
 
 const BELL_TAG: u64 = u64::MAX;
 const EVENTS_MAX: usize = 64;
@@ -94,11 +94,11 @@ impl Poller {
         open.all(|area| self.control.is_received(area))
     }
 
-    /// Stays awake for a little while ([`sys::LINGER_NS`]), for a driver that expects a report.
-    /// `true`: some ring holds something, or `woken` says so.
+    /// Stays awake for a little while if the last waits were short ([`Linger`]), for a driver
+    /// that expects a report. `true`: some ring holds something, or `woken` says so.
     #[must_use]
-    pub fn linger(&self, mut woken: impl FnMut() -> bool) -> bool {
-        sys::linger(|| !self.is_empty() || woken())
+    pub fn linger(&self, linger: &mut Linger, mut woken: impl FnMut() -> bool) -> bool {
+        linger.linger(|| !self.is_empty() || woken())
     }
 
     /// Says that the driver does not sleep after all.

@@ -30,18 +30,82 @@ pub fn now_ns() -> u64 {
 /// wake-up costs, so that it never costs more than twice what the best choice would have.
 pub const LINGER_NS: u64 = 100_000;
 
-/// Looks for `something` for a little while before the caller sleeps, and lets every other thread
-/// that wants the processor have it. Whether it came.
-pub(crate) fn linger(mut something: impl FnMut() -> bool) -> bool {
-    let until = now_ns() + LINGER_NS;
-    loop {
-        if something() {
-            return true;
-        }
-        if now_ns() >= until {
+/// A wait that was at most so long, in nanoseconds, would have been short without the two
+/// wake-ups in it: the next one is worth lingering for.
+pub const SHORT_WAIT_NS: u64 = 4 * LINGER_NS;
+
+/// Whether a side lingers before it sleeps: only while its waits are short. What one wait was
+/// like is the best that is known of the next one; between long tasks nobody burns a processor.
+#[derive(Debug)]
+pub struct Linger {
+    waits_are_short: bool,
+}
+
+impl Default for Linger {
+    fn default() -> Self {
+        Self { waits_are_short: true }
+    }
+}
+
+impl Linger {
+    /// Looks for `something` for a little while before the caller sleeps, and lets every other
+    /// thread that wants the processor have it. Whether it came.
+    pub fn linger(&mut self, mut something: impl FnMut() -> bool) -> bool {
+        if !self.waits_are_short {
             return false;
         }
-        std::thread::yield_now();
+        let until = now_ns() + LINGER_NS;
+        loop {
+            if something() {
+                return true;
+            }
+            if now_ns() >= until {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Sleeps, and learns from how long that was.
+    pub fn sleep<T>(&mut self, sleep: impl FnOnce() -> T) -> T {
+        let began = now_ns();
+        let result = sleep();
+        self.waits_are_short = now_ns() - began <= SHORT_WAIT_NS;
+        result
+    }
+}
+
+/// Turns of the processor that a thread asks for, in nanoseconds, that mostly waits: the smallest
+/// that kernels allow.
+pub const SHORT_TURN_NS: u64 = 100_000;
+
+/// How the calling thread, and the threads and processes that it starts, share the processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turns {
+    /// As the system does it.
+    Usual,
+    /// As much of the processors as others, in short turns, but soon after it is woken: what
+    /// keeps a device busy must not wait until a computation has had its turn.
+    Short,
+}
+
+/// Asks for that, if the kernel can (Linux 6.12 or newer) and the thread has no real-time
+/// policy. It takes no privilege. Where it cannot be had, nothing changes.
+pub fn take_turns(turns: Turns) {
+    let bytes = std::mem::size_of::<libc::sched_attr>() as libc::c_uint;
+    // SAFETY: all of its fields are integers.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    // SAFETY: `attributes` has room for `bytes`, and is live in both calls.
+    unsafe {
+        let got = libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, bytes, 0);
+        let policy = attributes.sched_policy as libc::c_int;
+        if got < 0 || (policy != libc::SCHED_OTHER && policy != libc::SCHED_BATCH) {
+            return;
+        }
+        attributes.size = bytes;
+        attributes.sched_flags = 0;
+        attributes.sched_runtime = if turns == Turns::Short { SHORT_TURN_NS } else { 0 };
+        libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0);
     }
 }
 

@@ -21,7 +21,7 @@ use crate::pins::Pins;
 pub use crate::pins::View;
 use crate::process::{Kind, ENVIRONMENT};
 use crate::ring::{Consumer, Producer};
-use crate::sys::{self, Epoll, ON_END, ON_RING};
+use crate::sys::{self, Epoll, Linger, Turns, ON_END, ON_RING};
 use crate::wire::{FromWorker, Outcome, INLINE_BYTES_MAX};
 pub use run::{Allocation, Assignment, Function, Output, StoreFull};
 pub(crate) use shared::{lock, Shared};
@@ -227,6 +227,7 @@ impl Inherited {
     }
 
     fn join(self) -> io::Result<Worker> {
+        sys::take_turns(if self.kind == Kind::Io { Turns::Short } else { Turns::Usual });
         for fd in self.descriptors {
             sys::set_cloexec(fd, true)?;
         }
@@ -245,6 +246,7 @@ impl Inherited {
             answers: HashMap::new(),
             stop: false,
             led: false,
+            linger: Linger::default(),
             followers: 0,
             others: 0,
         };

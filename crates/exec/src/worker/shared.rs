@@ -23,7 +23,7 @@ use crate::memory::{Control, ControlRing, Heap};
 use crate::pins::Pins;
 use crate::process::Kind;
 use crate::ring::{Consumer, Flag, Producer};
-use crate::sys::{self, Epoll};
+use crate::sys::{self, Epoll, Linger};
 use crate::wire::{Blob, Ended, FromWorker, List, Outcome, Run, ToWorker, RECORD_BYTES_MAX};
 
 pub(super) const BELL_TAG: u64 = 0;
@@ -71,6 +71,7 @@ pub(super) struct Inbox {
     pub(super) answers: HashMap<u64, Option<u64>>,
     pub(super) stop: bool,
     pub(super) led: bool,
+    pub(super) linger: Linger,
     /// Threads that wait to be given something by the leader: in `next`, and elsewhere.
     pub(super) followers: usize,
     pub(super) others: usize,
@@ -151,16 +152,19 @@ impl Shared {
             if self.read_ring(&mut inbox) > 0 {
                 continue;
             }
-            if self.kind == Kind::Compute && sys::linger(|| !inbox.incoming.is_empty()) {
+            let Inbox { incoming, linger, .. } = &mut *inbox;
+            if self.kind == Kind::Compute && linger.linger(|| !incoming.is_empty()) {
                 continue;
             }
             let asleep = self.control.worker_asleep(self.area);
             if inbox.incoming.prepare_sleep(asleep) {
                 inbox.led = true;
+                let mut linger = take(&mut inbox.linger);
                 drop(inbox);
-                self.sleep();
+                linger.sleep(|| self.sleep());
                 asleep.lower();
                 inbox = lock(&self.inbox);
+                inbox.linger = linger;
                 inbox.led = false;
                 if inbox.others > 0 {
                     self.other.notify_all();

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exec::process::{Pool, Spec};
+use exec::{Linger, Turns};
 use parking_lot::MutexGuard;
 use sched::{Event, Kind};
 
@@ -54,6 +55,7 @@ pub(super) fn main(
     program: Mask,
     started: &SyncSender<Result<(), String>>,
 ) {
+    exec::take_turns(Turns::Short);
     let oom_kills = machine::oom_kills();
     let mut runtime =
         Runtime { shared, pool, program, buffer: Vec::new(), ended: Vec::new(), oom_kills };
@@ -107,6 +109,7 @@ impl Runtime<'_> {
 
     /// Works until the session is to end; `Err` says why it cannot go on.
     fn work(&mut self) -> Result<(), String> {
+        let mut linger = Linger::default();
         loop {
             self.shared.woken.store(false, Ordering::Release);
             if self.shared.phase.load(Ordering::Acquire) != Phase::Running as u8 {
@@ -116,7 +119,7 @@ impl Runtime<'_> {
             let turn = self.turn()?;
             self.shared.live_store().trim();
             let woken = || self.shared.woken.load(Ordering::Acquire);
-            if turn.more || (turn.expecting && self.pool.poller().linger(woken)) {
+            if turn.more || (turn.expecting && self.pool.poller().linger(&mut linger, woken)) {
                 continue;
             }
             if !self.pool.poller().prepare_sleep() {
@@ -124,7 +127,7 @@ impl Runtime<'_> {
             }
             let timeout =
                 turn.until.map(|until| Duration::from_nanos(until.saturating_sub(exec::now_ns())));
-            let waited = self.pool.poller().wait(timeout, &mut self.ended);
+            let waited = linger.sleep(|| self.pool.poller().wait(timeout, &mut self.ended));
             waited.map_err(|error| format!("the runtime cannot wait for its workers: {error}"))?;
             self.bury()?;
         }
