@@ -1,0 +1,1 @@
+//! File operations as plain values; who owns the buffer when.
