@@ -31,17 +31,24 @@ extern "C" {
 #define AL_VERSION_MAJOR 0
 #define AL_VERSION_MINOR 1
 
-/* ---- The runtime ------------------------------------------------------------------------------ */
+/* ---- The runtime ----------------------------------------------------------------------------- */
 
 /* How the runtime is set up. Fill it with al_options_init, then change what you need. */
 typedef struct al_options {
-    size_t size;          /* sizeof(al_options), set by al_options_init: newer libraries know older programs */
-    unsigned workers;     /* worker threads; 0: one for each processor that the process may use */
-    int pinned;           /* 1: each worker stays on one processor */
-    size_t stack_bytes;   /* of each paused task, guard page not counted; 0: 65536 */
-    unsigned stacks_max;  /* tasks that may be paused at once; further tasks wait to begin; 0: 131072 */
-    unsigned depth;       /* operations that each worker keeps in the kernel at once; 0: 256 */
-    const char *engine;   /* "auto", "io_uring" or "threads"; NULL: $ALONGSIDE_ENGINE, else auto */
+    /* sizeof(al_options), set by al_options_init: newer libraries know older programs */
+    size_t size;
+    /* worker threads; 0: one for each processor that the process may use */
+    unsigned workers;
+    /* 1: each worker stays on one processor */
+    int pinned;
+    /* of each paused task, guard page not counted; 0: 65536 */
+    size_t stack_bytes;
+    /* tasks that may be paused at once; further tasks wait to begin; 0: 131072 */
+    unsigned stacks_max;
+    /* operations that each worker keeps in the kernel at once; 0: 256 */
+    unsigned depth;
+    /* "auto", "io_uring" or "threads"; NULL: $ALONGSIDE_ENGINE, else auto */
+    const char *engine;
 } al_options;
 
 /* Sets the defaults. */
@@ -51,8 +58,8 @@ void al_options_init(al_options *options);
  * -EPERM: after a fork, in the child of a program whose runtime runs; else what the system gave. */
 int al_start(const al_options *options);
 
-/* Waits for all tasks, then ends the workers. 0, or the first error of a non-blocking operation that
- * nobody asked about. -EDEADLK: called from a task; -EINVAL: it does not run. */
+/* Waits for all tasks, then ends the workers. 0, or the first error of a non-blocking operation
+ * that nobody asked about. -EDEADLK: called from a task; -EINVAL: it does not run. */
 int al_stop(void);
 
 /* How many workers there are; 0: the runtime does not run. */
@@ -72,7 +79,7 @@ const char *al_engine(void);
 typedef void (*al_message_hook)(const char *text, void *data);
 void al_set_message_hook(al_message_hook hook, void *data);
 
-/* ---- Tasks ------------------------------------------------------------------------------------ */
+/* ---- Tasks ----------------------------------------------------------------------------------- */
 
 /* What a task does with a datum. */
 typedef enum al_direction {
@@ -91,15 +98,17 @@ typedef struct al_span {
 
 #define AL_DIMENSIONS_MAX 8
 
-/* One use of a datum. A datum is known by its base address, which is never followed: any address that
- * the program uses for one thing at a time will do. Regions of one datum have the same number of
- * dimensions, or are the whole. */
+/* One use of a datum. A datum is known by its base address, which is never followed: any address
+ * that the program uses for one thing at a time will do. Regions of one datum have the same number
+ * of dimensions, or are the whole. */
 typedef struct al_access {
     const void *base;
     al_direction direction;
-    unsigned dimensions;  /* 0: the whole datum; 1: `span`; more: `spans`, slowest dimension first */
+    /* 0: the whole datum; 1: `span`; more: `spans`, slowest dimension first */
+    unsigned dimensions;
     al_span span;
-    const al_span *spans; /* read during the call that takes the access only */
+    /* read during the call that takes the access only */
+    const al_span *spans;
 } al_access;
 
 static inline al_access al_whole(al_direction direction, const void *base)
@@ -108,13 +117,15 @@ static inline al_access al_whole(al_direction direction, const void *base)
     return access;
 }
 
-static inline al_access al_range(al_direction direction, const void *base, uint64_t offset, uint64_t length)
+static inline al_access al_range(al_direction direction, const void *base, uint64_t offset,
+                                 uint64_t length)
 {
     al_access access = {base, direction, 1, {offset, offset + length}, NULL};
     return access;
 }
 
-static inline al_access al_box(al_direction direction, const void *base, unsigned dimensions, const al_span *spans)
+static inline al_access al_box(al_direction direction, const void *base, unsigned dimensions,
+                               const al_span *spans)
 {
     al_access access = {base, direction, dimensions, {0, 0}, spans};
     if (dimensions == 1 && spans != NULL) {
@@ -141,24 +152,26 @@ typedef struct al_task {
     size_t accesses_count;
     const char *name;          /* for messages; has to stay until the task is over; NULL: none */
     int priority;              /* ready tasks of higher priority run first */
-    void (*drop)(void *argument); /* called with the (copied) argument when the task is over; NULL: nothing */
+    /* called with the (copied) argument when the task is over; NULL: nothing */
+    void (*drop)(void *argument);
 } al_task;
 
-/* Spawns a task. From inside a task: a child, without which its parent does not end.
- * -EINVAL: no body, a NULL base, a reversed or empty span, too many dimensions, regions of one datum
- * that differ in dimensions, a task that uses overlapping regions twice with a write among them,
- * or the runtime does not run (or is being stopped). */
+/* Spawns a task. From inside a task: a child, without which its parent does not end. -EINVAL: no
+ * body, a NULL base, a reversed or empty span, too many dimensions, regions of one datum that
+ * differ in dimensions, a task that uses overlapping regions twice with a write among them, or the
+ * runtime does not run (or is being stopped). */
 int al_spawn(const al_task *task);
 
-/* Waits for every task that was spawned by the caller: in a task its children (the task pauses), else
- * all tasks. 0, or the first error of a non-blocking operation that nobody asked about, once. */
+/* Waits for every task that was spawned by the caller: in a task its children (the task pauses),
+ * else all tasks. 0, or the first error of a non-blocking operation that nobody asked about,
+ * once. */
 int al_taskwait(void);
 
-/* Waits until nobody spawned before uses this datum any more. In a task, the task pauses. -EDEADLK: the
- * calling task uses it itself. */
+/* Waits until nobody spawned before uses this datum any more. In a task, the task pauses. -EDEADLK:
+ * the calling task uses it itself. */
 int al_wait_on(const void *base);
 
-/* ---- I/O: blocking in form, pausing the task ---------------------------------------------------- */
+/* ---- I/O: blocking in form, pausing the task ------------------------------------------------- */
 
 /* As the system calls of the same names, but -errno on failure. */
 ssize_t al_pread(int fd, void *buffer, size_t bytes, off_t offset);
@@ -168,13 +181,13 @@ ssize_t al_pwritev(int fd, const struct iovec *pieces, int count, off_t offset);
 int al_fsync(int fd);
 int al_fdatasync(int fd);
 
-/* ---- I/O: non-blocking, holding back the dependents --------------------------------------------- */
+/* ---- I/O: non-blocking, holding back the dependents ------------------------------------------ */
 
 /* Inside a task: start the operation and return. The buffer belongs to the operation until it is
  * complete (the pieces of a vector may go at once). `*result` gets what the system call would have
- * given, or -errno, before the task counts as over; `result` may lie in what a dependent reads. With
- * NULL, a failure or a short transfer is told by the message hook and by the next al_taskwait or
- * al_stop. Give 0, or -EINVAL outside a task. */
+ * given, or -errno, before the task counts as over; `result` may lie in what a dependent reads.
+ * With NULL, a failure or a short transfer is told by the message hook and by the next al_taskwait
+ * or al_stop. Give 0, or -EINVAL outside a task. */
 int al_pread_async(int fd, void *buffer, size_t bytes, off_t offset, ssize_t *result);
 int al_pwrite_async(int fd, const void *buffer, size_t bytes, off_t offset, ssize_t *result);
 int al_preadv_async(int fd, const struct iovec *pieces, int count, off_t offset, ssize_t *result);
@@ -182,7 +195,7 @@ int al_pwritev_async(int fd, const struct iovec *pieces, int count, off_t offset
 int al_fsync_async(int fd, ssize_t *result);
 int al_fdatasync_async(int fd, ssize_t *result);
 
-/* ---- Events, pausing, polling: for other libraries ---------------------------------------------- */
+/* ---- Events, pausing, polling: for other libraries ------------------------------------------- */
 
 /* A task; 0 is none. Valid until the task is over. */
 typedef uint64_t al_task_id;
@@ -196,29 +209,38 @@ int al_events_add(unsigned count);
 /* From anywhere: `count` events of a task have come. -EINVAL: it does not wait for so many. */
 int al_events_fulfil(al_task_id task, unsigned count);
 
-/* Pauses the calling task until somebody resumes it; at once if somebody has already. -EINVAL: in no task. */
+/* Pauses the calling task until somebody resumes it; at once if somebody has already.
+ * -EINVAL: in no task. */
 int al_pause(void);
 
-/* Resumes a task that pauses, or lets its next al_pause pass. From anywhere. -EINVAL: no such task. */
+/* Resumes a task that pauses, or lets its next al_pause pass. From anywhere.
+ * -EINVAL: no such task. */
 int al_resume(al_task_id task);
 
-/* Called by the workers between tasks and, while nothing else is to be done, every millisecond; never by two at
- * a time. Gives 1 when it is done and must not be called again, else 0. May call al_events_fulfil and al_resume. */
+/* Called by the workers between tasks and, while nothing else is to be done, every millisecond;
+ * never by two at a time. Gives 1 when it is done and must not be called again, else 0. May call
+ * al_events_fulfil and al_resume. */
 typedef int (*al_poll)(void *data);
 
-/* Registers, or takes back (afterwards it does not run any more). -EINVAL: no such service; -EALREADY: registered. */
+/* Registers, or takes back (afterwards it does not run any more). -EINVAL: no such service;
+ * -EALREADY: registered. */
 int al_polling_register(al_poll service, void *data);
 int al_polling_unregister(al_poll service, void *data);
 
-/* ---- OpenMP: operations that hold back a detached task ------------------------------------------- */
+/* ---- OpenMP: operations that hold back a detached task --------------------------------------- */
 
-/* Used through alongside_omp.h. Operations on one event are counted; the event is fulfilled, by calling
- * `fulfil(event)`, when all have completed and al_detach_done was called. No runtime has to be started. */
+/* Used through alongside_omp.h. Operations on one event are counted; the event is fulfilled, by
+ * calling `fulfil(event)`, when all have completed and al_detach_done was called. No runtime has to
+ * be started. */
 typedef void (*al_fulfil)(uintptr_t event);
-int al_detach_pread(uintptr_t event, al_fulfil fulfil, int fd, void *buffer, size_t bytes, off_t offset, ssize_t *result);
-int al_detach_pwrite(uintptr_t event, al_fulfil fulfil, int fd, const void *buffer, size_t bytes, off_t offset, ssize_t *result);
-int al_detach_preadv(uintptr_t event, al_fulfil fulfil, int fd, const struct iovec *pieces, int count, off_t offset, ssize_t *result);
-int al_detach_pwritev(uintptr_t event, al_fulfil fulfil, int fd, const struct iovec *pieces, int count, off_t offset, ssize_t *result);
+int al_detach_pread(uintptr_t event, al_fulfil fulfil, int fd, void *buffer, size_t bytes,
+                    off_t offset, ssize_t *result);
+int al_detach_pwrite(uintptr_t event, al_fulfil fulfil, int fd, const void *buffer, size_t bytes,
+                     off_t offset, ssize_t *result);
+int al_detach_preadv(uintptr_t event, al_fulfil fulfil, int fd, const struct iovec *pieces,
+                     int count, off_t offset, ssize_t *result);
+int al_detach_pwritev(uintptr_t event, al_fulfil fulfil, int fd, const struct iovec *pieces,
+                      int count, off_t offset, ssize_t *result);
 int al_detach_fsync(uintptr_t event, al_fulfil fulfil, int fd, ssize_t *result);
 int al_detach_fdatasync(uintptr_t event, al_fulfil fulfil, int fd, ssize_t *result);
 int al_detach_done(uintptr_t event, al_fulfil fulfil);

@@ -7,9 +7,9 @@
  *         al_omp_done(event);
  *     }
  *
- * The task is over, and its dependents run, when all of its operations are complete. Needs OpenMP 5.0
- * (gcc 11 or newer, -fopenmp). No runtime of ours has to be started; one thread, which sleeps in the
- * kernel, sees to completions.
+ * The task is over, and its dependents run, when all of its operations are complete. Needs OpenMP
+ * 5.0 (gcc 11 or newer, -fopenmp). No runtime of ours has to be started; one thread, which sleeps
+ * in the kernel, sees to completions.
  */
 #ifndef ALONGSIDE_OMP_H
 #define ALONGSIDE_OMP_H
@@ -23,22 +23,26 @@ static inline void al_omp_fulfil(uintptr_t event)
     omp_fulfill_event((omp_event_handle_t)event);
 }
 
-static inline int al_omp_pread(omp_event_handle_t event, int fd, void *buffer, size_t bytes, off_t offset, ssize_t *result)
+static inline int al_omp_pread(omp_event_handle_t event, int fd, void *buffer, size_t bytes,
+                               off_t offset, ssize_t *result)
 {
     return al_detach_pread((uintptr_t)event, al_omp_fulfil, fd, buffer, bytes, offset, result);
 }
 
-static inline int al_omp_pwrite(omp_event_handle_t event, int fd, const void *buffer, size_t bytes, off_t offset, ssize_t *result)
+static inline int al_omp_pwrite(omp_event_handle_t event, int fd, const void *buffer, size_t bytes,
+                                off_t offset, ssize_t *result)
 {
     return al_detach_pwrite((uintptr_t)event, al_omp_fulfil, fd, buffer, bytes, offset, result);
 }
 
-static inline int al_omp_preadv(omp_event_handle_t event, int fd, const struct iovec *pieces, int count, off_t offset, ssize_t *result)
+static inline int al_omp_preadv(omp_event_handle_t event, int fd, const struct iovec *pieces,
+                                int count, off_t offset, ssize_t *result)
 {
     return al_detach_preadv((uintptr_t)event, al_omp_fulfil, fd, pieces, count, offset, result);
 }
 
-static inline int al_omp_pwritev(omp_event_handle_t event, int fd, const struct iovec *pieces, int count, off_t offset, ssize_t *result)
+static inline int al_omp_pwritev(omp_event_handle_t event, int fd, const struct iovec *pieces,
+                                 int count, off_t offset, ssize_t *result)
 {
     return al_detach_pwritev((uintptr_t)event, al_omp_fulfil, fd, pieces, count, offset, result);
 }
@@ -53,7 +57,8 @@ static inline int al_omp_fdatasync(omp_event_handle_t event, int fd, ssize_t *re
     return al_detach_fdatasync((uintptr_t)event, al_omp_fulfil, fd, result);
 }
 
-/* The task has submitted all of its operations. Every task that used one of the above calls it, once. */
+/* The task has submitted all of its operations. Every task that used one of the above calls it,
+ * once. */
 static inline int al_omp_done(omp_event_handle_t event)
 {
     return al_detach_done((uintptr_t)event, al_omp_fulfil);
