@@ -255,6 +255,15 @@ pub enum Event {
         /// How long the body ran, in nanoseconds.
         ran: u64,
     },
+    /// A body gave its processor back and is not over: it paused, or it returned and something
+    /// outside has still to come. Its executor continues it between other tasks, by itself; `Ended`
+    /// follows. Only of compute tasks (I/O tasks have no processor to give back).
+    Paused {
+        /// Which task.
+        task: TaskId,
+        /// Where.
+        executor: ExecutorId,
+    },
     /// A task handed over one of its outputs before its end.
     Released {
         /// Which task.

@@ -54,6 +54,16 @@ impl Sched {
         self.end_if_retired(executor, out);
     }
 
+    /// A body gave its processor back: its executor can take another task.
+    pub(crate) fn paused(&mut self, task: TaskId, executor: ExecutorId) {
+        let at = self.record(task).filter(|record| record.executor == Some(executor));
+        let pauses = at.is_some_and(|at| at.state == State::Sent && at.kind == Kind::Compute);
+        if pauses {
+            self.step(task, Input::Pause);
+            self.executors.set_aside(executor, task);
+        }
+    }
+
     /// A task is over, and well as far as its dependents go.
     fn finish(
         &mut self,
@@ -142,7 +152,7 @@ impl Sched {
                 let executor = record.executor.expect("it is at one");
                 out.push(Instruction::Recall { task, executor });
             }
-            State::Abandoned => record.cancel_wanted = true,
+            State::Paused | State::Abandoned => record.cancel_wanted = true,
             _ => {}
         }
     }
@@ -183,7 +193,7 @@ impl Sched {
         out: &mut Vec<Instruction>,
     ) {
         let Some(executor) = self.executors.remove(id) else { return };
-        for sent in executor.sent {
+        for sent in executor.sent.into_iter().chain(executor.aside.into_values()) {
             if let Some((layer, constraint)) = sent.grant {
                 self.layers.give_back(layer, constraint);
             }
@@ -223,8 +233,7 @@ impl Sched {
             self.live(task).failure = Some(failure);
         }
         let executor = self.executors.all.get_mut(&id).expect("it holds the task");
-        let sent = executor.sent.iter_mut().find(|sent| sent.task == task);
-        sent.expect("it holds the task").abandoned = true;
+        executor.find_mut(task).expect("it holds the task").abandoned = true;
         if !executor.retiring {
             self.executors.retire(id);
             out.push(Instruction::Retire { executor: id });
@@ -259,7 +268,7 @@ impl Sched {
     /// A retired executor with nothing but abandoned tasks is ended.
     fn end_if_retired(&mut self, id: ExecutorId, out: &mut Vec<Instruction>) {
         let Some(executor) = self.executors.all.get_mut(&id) else { return };
-        let idle = executor.sent.iter().all(|sent| sent.abandoned);
+        let idle = executor.tasks().all(|sent| sent.abandoned);
         if executor.retiring && idle && !core::mem::replace(&mut executor.killed, true) {
             out.push(Instruction::Kill { executor: id });
         }

@@ -30,12 +30,25 @@ pub(crate) struct Executor {
     pub(crate) node: NodeId,
     pub(crate) slots: u32,
     pub(crate) sent: Vec<Sent>,
+    /// Tasks whose bodies gave their processor back.
+    pub(crate) aside: BTreeMap<TaskId, Sent>,
     /// Takes nothing new; is ended when only abandoned tasks are left.
     pub(crate) retiring: bool,
     pub(crate) killed: bool,
 }
 
 impl Executor {
+    /// Everything that it holds.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = &Sent> {
+        self.sent.iter().chain(self.aside.values())
+    }
+
+    /// What it holds of a task.
+    pub(crate) fn find_mut(&mut self, task: TaskId) -> Option<&mut Sent> {
+        let sent = self.sent.iter_mut().find(|sent| sent.task == task);
+        sent.or_else(|| self.aside.get_mut(&task))
+    }
+
     fn cpus(&self) -> u32 {
         self.sent.iter().map(|sent| sent.cpus).max().unwrap_or(0)
     }
@@ -162,7 +175,8 @@ impl Executors {
     pub(crate) fn add(&mut self, id: ExecutorId, kind: Kind, node: NodeId, slots: u32) {
         assert!((node.0 as usize) < self.nodes.len(), "the driver names a known node");
         let sent = Vec::new();
-        let new = Executor { kind, node, slots, sent, retiring: false, killed: false };
+        let aside = BTreeMap::new();
+        let new = Executor { kind, node, slots, sent, aside, retiring: false, killed: false };
         let free = new.free_slots();
         let old = self.all.insert(id, new);
         assert!(old.is_none(), "{id:?} is a new executor");
@@ -238,9 +252,20 @@ impl Executors {
         self.change(id, |executor| executor.sent.push(sent));
     }
 
-    /// Takes a task off an executor's line.
+    /// A task of an executor's line takes no processor any more.
+    pub(crate) fn set_aside(&mut self, id: ExecutorId, task: TaskId) {
+        if let Some(sent) = self.take(id, task) {
+            let executor = self.all.get_mut(&id).expect("it held the task");
+            executor.aside.insert(task, sent);
+        }
+    }
+
+    /// Takes a task off an executor.
     pub(crate) fn take(&mut self, id: ExecutorId, task: TaskId) -> Option<Sent> {
-        let executor = self.all.get(&id)?;
+        let executor = self.all.get_mut(&id)?;
+        if let Some(sent) = executor.aside.remove(&task) {
+            return Some(sent);
+        }
         let at = executor.sent.iter().position(|sent| sent.task == task)?;
         let sent = executor.sent[at];
         self.change(id, |executor| {

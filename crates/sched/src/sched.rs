@@ -26,7 +26,7 @@ pub struct Counts {
     pub waiting: u64,
     /// Tasks that wait for an executor.
     pub ready: u64,
-    /// Tasks at an executor, abandoned ones included.
+    /// Tasks at an executor, paused and abandoned ones included.
     pub sent: u64,
     /// Tasks that ended well, ever.
     pub done: u64,
@@ -227,6 +227,7 @@ impl Sched {
             Event::Ended { task, executor, outcome, ran } => {
                 self.ended(task, executor, outcome, ran, out);
             }
+            Event::Paused { task, executor } => self.paused(task, executor),
             Event::Released { task, output, size } => {
                 let node = self.record(task).map_or(0, |record| self.node_of(record));
                 self.graph.release(task, output as usize, size, node);
@@ -266,7 +267,8 @@ impl Sched {
             panic!("{task:?} is {from} and cannot {input}; its story: {story:?}");
         };
         record.state = to;
-        let deadline = record.deadline.filter(|_| from == State::Sent);
+        let leaves = matches!(from, State::Sent | State::Paused) && to != State::Paused;
+        let deadline = record.deadline.filter(|_| leaves);
         if let Some(deadline) = deadline {
             self.deadlines.remove(&deadline);
         }
@@ -281,7 +283,7 @@ impl Sched {
             State::New => return,
             State::Waiting => &mut counts.waiting,
             State::Ready => &mut counts.ready,
-            State::Sent | State::Abandoned => &mut counts.sent,
+            State::Sent | State::Paused | State::Abandoned => &mut counts.sent,
             State::Done => &mut counts.done,
             State::Failed => &mut counts.failed,
             State::Cancelled => &mut counts.cancelled,

@@ -11,6 +11,8 @@ pub enum State {
     Ready,
     /// At an executor, begun or next in its line.
     Sent,
+    /// At an executor without a processor: its body gave it back and is not over.
+    Paused,
     /// Ran out of time; its executor is being ended.
     Abandoned,
     /// Over, well.
@@ -32,6 +34,8 @@ pub enum Input {
     Dispatch,
     /// It came back unbegun.
     GiveBack,
+    /// Its body gave its processor back.
+    Pause,
     /// Its body ended well, or its failure is to be ignored.
     Finish,
     /// It failed and may run again.
@@ -71,6 +75,11 @@ pub const TRANSITIONS: &[Transition] = &[
     line(State::Sent, Input::Retry, State::Ready),
     line(State::Sent, Input::Fail, State::Failed),
     line(State::Sent, Input::TimeOut, State::Abandoned),
+    line(State::Sent, Input::Pause, State::Paused),
+    line(State::Paused, Input::Finish, State::Done),
+    line(State::Paused, Input::Retry, State::Ready),
+    line(State::Paused, Input::Fail, State::Failed),
+    line(State::Paused, Input::TimeOut, State::Abandoned),
     line(State::Abandoned, Input::Retry, State::Ready),
     line(State::Abandoned, Input::Fail, State::Failed),
     line(State::Abandoned, Input::Finish, State::Done),

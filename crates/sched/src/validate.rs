@@ -20,16 +20,19 @@ impl Sched {
             match record.state {
                 State::Waiting => waiting += 1,
                 State::Ready => ready += 1,
-                State::Sent | State::Abandoned => sent += 1,
+                State::Sent | State::Paused | State::Abandoned => sent += 1,
                 state => return Err(format!("{task:?} is {state} and still kept")),
             }
             let at = record.executor.and_then(|id| self.executors.all.get(&id));
-            let listed = at.is_some_and(|at| at.sent.iter().any(|sent| sent.task == task));
-            if matches!(record.state, State::Sent | State::Abandoned) != listed {
+            let listed = at.is_some_and(|at| at.tasks().any(|sent| sent.task == task));
+            let holds = matches!(record.state, State::Sent | State::Paused | State::Abandoned);
+            if holds != listed {
                 return Err(format!("{task:?} is {} and listed: {listed}", record.state));
             }
         }
-        let timed = |record: &&Record| record.state == State::Sent && record.timeout.is_some();
+        let timed = |record: &&Record| {
+            matches!(record.state, State::Sent | State::Paused) && record.timeout.is_some()
+        };
         let expected = self.records.iter().flatten().filter(timed).count();
         if self.deadlines.len() != expected {
             return Err(format!("{} deadlines of {expected}", self.deadlines.len()));
@@ -47,7 +50,7 @@ impl Sched {
     pub(crate) fn validate_executors(&self) -> Result<(), String> {
         let mut grants: BTreeMap<LayerId, Constraint> = BTreeMap::new();
         for (id, executor) in &self.executors.all {
-            for sent in &executor.sent {
+            for sent in executor.tasks() {
                 let record = self.record(sent.task);
                 if record.is_none_or(|record| record.executor != Some(*id)) {
                     return Err(format!("{id:?} lists {:?}, which is not there", sent.task));

@@ -23,7 +23,7 @@ fn every_state_can_be_reached_and_left_unless_it_is_an_end() {
     }
     let named: BTreeSet<State> = TRANSITIONS.iter().flat_map(|line| [line.from, line.to]).collect();
     assert_eq!(reached, named);
-    assert_eq!(named.len(), 8, "all states are in the table");
+    assert_eq!(named.len(), 9, "all states are in the table");
     for state in named {
         let leaves = TRANSITIONS.iter().any(|line| line.from == state);
         assert_eq!(leaves, !OVER.contains(&state), "{state}");
@@ -71,9 +71,29 @@ fn scenario(driver: &mut Driver) {
     let ignored = driver.submit(timed(driver, 0, OnFailure::Ignore));
     driver.tick(30);
     driver.lost(E2, &[ignored.id]);
-    for task in [fine, waiting, ready, failing, late, ignored] {
+    let paused = paused_scenario(driver);
+    let others = [fine, waiting, ready, failing, late, ignored];
+    for task in others.iter().chain(&paused) {
         driver.listen(task.id);
     }
+}
+
+/// Every end of a body that gave its processor back.
+fn paused_scenario(driver: &mut Driver) -> [Taken; 3] {
+    driver.up(E3, Kind::Compute, 0, 1);
+    let failing = driver.submit(TaskSpec { retries: 1, ..driver.compute("failing") });
+    for _ in 0..2 {
+        driver.paused(failing.id, E3);
+        driver.raised(failing.id, E3);
+    }
+    let fine = driver.submit(driver.compute("fine"));
+    driver.paused(fine.id, E3);
+    driver.done(fine.id, E3);
+    let late = driver.submit(TaskSpec { timeout: Some(10), ..driver.compute("late") });
+    driver.paused(late.id, E3);
+    driver.tick(40);
+    driver.lost(E3, &[late.id]);
+    [failing, fine, late]
 }
 
 #[test]
@@ -128,7 +148,7 @@ fn all_that_was_counted_adds_up() {
     scenario(&mut driver);
     let counts = driver.sched.counts();
     assert_eq!((counts.waiting, counts.ready, counts.sent), (0, 0, 0));
-    assert_eq!((counts.done, counts.failed, counts.cancelled), (2, 2, 2));
+    assert_eq!((counts.done, counts.failed, counts.cancelled), (3, 4, 2));
     assert_eq!(driver.sched.live_tasks(), 0);
 }
 

@@ -97,7 +97,7 @@ fn closing_line(summary: &Summary, options: &Options, seconds: f64) -> String {
     format!(
         "sim: {} seeds from {}, each twice, in {seconds:.1} s: {verdict}; {} tasks, {} bodies, \
          {} events, {} executors died, {} tasks failed, {} cancelled ({} by region), \
-         {} sent ahead, {} recalled, {} given up, {} outputs released, {} refused; log {:016x}",
+         {} sent ahead, {} recalled, {} paused, {} given up, {} outputs released, {} refused; log {:016x}",
         summary.seeds,
         options.start,
         total.tasks,
@@ -109,6 +109,7 @@ fn closing_line(summary: &Summary, options: &Options, seconds: f64) -> String {
         total.cancelled_by_region,
         total.ahead,
         total.recalled,
+        total.paused,
         total.given_up,
         total.released,
         total.refused,

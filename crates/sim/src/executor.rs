@@ -17,6 +17,7 @@ use crate::Canary;
 pub(crate) enum Message {
     Ended { task: usize, outcome: Outcome, ran: u64, body: Body },
     Released { task: usize, output: u32, value: u64 },
+    Paused { task: usize },
     Recalled { task: usize },
 }
 
@@ -27,6 +28,8 @@ struct Running {
     serial: u64,
     began: u64,
     raises: bool,
+    /// It gave its processor back.
+    paused: bool,
     death: Option<Death>,
     body: Body,
 }
@@ -151,7 +154,8 @@ impl<'a> World<'a> {
     pub(crate) fn look_at_line(&mut self, number: u32) -> Result<(), Fault> {
         loop {
             let executor = &mut self.executors[number as usize];
-            let free = executor.running.len() < executor.slots as usize;
+            let running = executor.running.iter().filter(|body| !body.paused).count();
+            let free = running < executor.slots as usize;
             if !executor.alive || !free {
                 return Ok(());
             }
@@ -184,7 +188,8 @@ impl<'a> World<'a> {
         let executor = &mut self.executors[number as usize];
         executor.unreported.push(task);
         let (raises, death) = (fate.raises, fate.death);
-        executor.running.push(Running { task, serial, began, raises, death, body });
+        let paused = false;
+        executor.running.push(Running { task, serial, began, raises, paused, death, body });
         let lasts = self.lasts(number, plan.duration) * fate.slower;
         match death {
             Some(Death::OnTaking) => return self.dies_now(number),
@@ -193,6 +198,9 @@ impl<'a> World<'a> {
         }
         if let Some((_, at)) = plan.release {
             self.later(lasts * at / 1000, Happening::Release(number, serial));
+        }
+        if let Some(at) = fate.pauses.filter(|_| plan.kind == Kind::Compute) {
+            self.later(lasts * at / 1000, Happening::Pause(number, serial));
         }
         self.later(lasts, Happening::End(number, serial));
         Ok(())
@@ -221,6 +229,19 @@ impl<'a> World<'a> {
         let (output, _) = self.task(task).plan.release.expect("it releases");
         let value = returned(digest, output as usize);
         self.write_report(number, Message::Released { task, output, value });
+    }
+
+    pub(crate) fn body_pauses(&mut self, number: u32, serial: u64) -> Result<(), Fault> {
+        let executor = &mut self.executors[number as usize];
+        let Some(body) = executor.running.iter_mut().find(|body| body.serial == serial) else {
+            return Ok(());
+        };
+        body.paused = true;
+        let task = body.task;
+        self.tell(|| format!("  body of task {task} pauses on e{number}"));
+        self.checks.grants.body_over(task);
+        self.write_report(number, Message::Paused { task });
+        self.look_at_line(number)
     }
 
     pub(crate) fn body_ends(&mut self, number: u32, serial: u64) -> Result<(), Fault> {

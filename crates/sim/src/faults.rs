@@ -3,6 +3,7 @@
 //! What goes wrong, each at random and each switched off in some seeds:
 //!
 //! - A body raises, or takes much longer than it usually does.
+//! - A body gives its processor back midway (it waits for something outside), and ends later.
 //! - An executor dies: idle; on taking a task (claimed, nothing done); in the middle of a body;
 //!   after the body did all its work but before its report is written; right after the report
 //!   is written. With many slots every body on it dies with it.
@@ -27,6 +28,8 @@ use crate::hash::mix_all;
 pub struct Fate {
     /// The body raises at its end.
     pub raises: bool,
+    /// The body gives its processor back so many thousandths of the way through.
+    pub pauses: Option<u64>,
     /// The body takes this many times its usual time.
     pub slower: u64,
     /// The executor dies of it.
@@ -69,6 +72,7 @@ pub struct Faults {
     seed: u64,
     raise_permille: u64,
     slow_permille: u64,
+    pause_permille: u64,
     death_permille: u64,
     idle_death_permille: u64,
     delay_ns_max: u64,
@@ -85,11 +89,13 @@ impl Faults {
         };
         let (raise, slow) = (maybe(250), maybe(200));
         let (death, idle_death) = (maybe(150), maybe(300));
+        let pause = maybe(500);
         let delay_ns_max = [1, 1_000, 50_000, 2_000_000][rng.usize(0..4)];
         Faults {
             seed,
             raise_permille: raise,
             slow_permille: slow,
+            pause_permille: pause,
             death_permille: death,
             idle_death_permille: idle_death,
             delay_ns_max,
@@ -109,7 +115,8 @@ impl Faults {
             2 => Death::BeforeReport,
             _ => Death::AfterReport,
         });
-        Fate { raises, slower, death }
+        let pauses = (rng.u64(0..1000) < self.pause_permille).then(|| rng.u64(1..1000));
+        Fate { raises, pauses, slower, death }
     }
 
     /// How long after its start an executor dies all by itself, if it does.

@@ -70,6 +70,8 @@ pub struct Report {
     pub ahead: u64,
     /// Tasks that were taken back from an executor.
     pub recalled: u64,
+    /// Bodies that gave their processor back midway.
+    pub paused: u64,
     /// Runs that were given up because their time was up.
     pub given_up: u64,
     /// Outputs that came before the end of their task.
@@ -272,6 +274,7 @@ impl Report {
         self.cancelled_by_region += other.cancelled_by_region;
         self.ahead += other.ahead;
         self.recalled += other.recalled;
+        self.paused += other.paused;
         self.given_up += other.given_up;
         self.released += other.released;
         self.refused += other.refused;

@@ -33,6 +33,8 @@ pub(crate) enum Happening {
     Look(u32),
     /// The body with this serial reaches the point where it hands an output over.
     Release(u32, u64),
+    /// A body gives its processor back.
+    Pause(u32, u64),
     /// The body with this serial ends.
     End(u32, u64),
     /// An executor dies.
@@ -220,6 +222,7 @@ impl<'a> World<'a> {
             Happening::Program => self.program_goes_on()?,
             Happening::Up(executor) => self.executor_up(executor)?,
             Happening::Look(executor) => self.look_at_line(executor)?,
+            Happening::Pause(executor, serial) => self.body_pauses(executor, serial)?,
             Happening::Release(executor, serial) => self.body_releases(executor, serial),
             Happening::End(executor, serial) => self.body_ends(executor, serial)?,
             Happening::Die(executor) => self.executor_dies(executor),
@@ -408,6 +411,13 @@ impl<'a> World<'a> {
                     self.released.insert(version, ());
                 }
                 Ok(())
+            }
+            Message::Paused { task } => {
+                let task = *task;
+                self.report.paused += 1;
+                self.checks.grants.paused(task);
+                let id = self.task(task).id;
+                self.drive(Event::Paused { task: id, executor })
             }
             Message::Recalled { task } => {
                 let task = *task;

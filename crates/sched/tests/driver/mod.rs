@@ -13,6 +13,7 @@ use sched::{
 pub const E0: ExecutorId = ExecutorId(0);
 pub const E1: ExecutorId = ExecutorId(1);
 pub const E2: ExecutorId = ExecutorId(2);
+pub const E3: ExecutorId = ExecutorId(3);
 
 pub struct Driver {
     pub sched: Sched,
@@ -142,6 +143,10 @@ impl Driver {
     pub fn raised(&mut self, task: TaskId, executor: ExecutorId) -> Vec<Instruction> {
         let outcome = Outcome::Raised(Arc::from(*b"oops"));
         self.event(Event::Ended { task, executor, outcome, ran: 10 })
+    }
+
+    pub fn paused(&mut self, task: TaskId, executor: ExecutorId) -> Vec<Instruction> {
+        self.event(Event::Paused { task, executor })
     }
 
     pub fn recalled(&mut self, task: TaskId, executor: ExecutorId) -> Vec<Instruction> {

@@ -23,6 +23,8 @@ struct Executor {
 struct Sent {
     executor: ExecutorId,
     grant: Option<(LayerId, Constraint)>,
+    /// Its body gave its processor back: it takes no place at its executor.
+    paused: bool,
 }
 
 /// The account.
@@ -104,7 +106,7 @@ impl Grants {
             (Kind::Compute, None) => None,
             _ => return Err(fault(plan, format!("{:?} with layer {layer:?}", plan.kind))),
         };
-        self.sent.insert(plan.task, Sent { executor: id, grant });
+        self.sent.insert(plan.task, Sent { executor: id, grant, paused: false });
         Ok(())
     }
 
@@ -142,11 +144,20 @@ impl Grants {
         Ok((id, plan.constraint))
     }
 
+    /// A body gave its processor back, and is not over.
+    pub fn paused(&mut self, task: usize) {
+        let Some(sent) = self.sent.get_mut(&task) else { return };
+        if let Some(executor) = self.executors.get_mut(&sent.executor) {
+            executor.sent -= usize::from(!sent.paused);
+        }
+        sent.paused = true;
+    }
+
     /// A task came back from its executor: ended, recalled, lost or given up.
     pub fn back(&mut self, task: usize) {
         let Some(sent) = self.sent.remove(&task) else { return };
         if let Some(executor) = self.executors.get_mut(&sent.executor) {
-            executor.sent -= 1;
+            executor.sent -= usize::from(!sent.paused);
         }
         if let Some((layer, constraint)) = sent.grant {
             let granted = &mut self.granted[layer.0 as usize];

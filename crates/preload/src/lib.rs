@@ -1,0 +1,1 @@
+//! The interposed pread and pwrite family: calls inside tasks pause the task.
