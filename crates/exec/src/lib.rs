@@ -11,6 +11,7 @@ pub mod claims;
 pub mod exit;
 pub mod limiter;
 pub mod memory;
+pub mod native;
 mod pins;
 pub mod poller;
 pub mod process;

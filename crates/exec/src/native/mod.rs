@@ -1,0 +1,6 @@
+//! Native tasks: fibers on pooled stacks, and the threads that carry them.
+
+pub mod fiber;
+pub mod overflow;
+pub mod stacks;
+pub mod thread;
