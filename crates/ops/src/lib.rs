@@ -1,1 +1,29 @@
 //! File operations as plain values; who owns the buffer when.
+//!
+//! An [`Op`] says what is to be done to a file and owns the memory that it needs. Whoever does it
+//! (an engine) gives it back in a [`Completion`], with the memory, whether it succeeded or not. So
+//! nobody has to ask when a buffer is free again: it is where its operation is.
+//!
+//! ```text
+//! caller --Op (with its Buffers)--> engine --Completion { op, result }--> caller
+//! ```
+//!
+//! The result is what the plain system call gives, with three differences. A call that was
+//! interrupted (`EINTR`), or that should be tried again (`EAGAIN` of a read or a write), is tried
+//! again. A short read or write of a regular file or a block device is continued, to the end of the
+//! file or of the buffer. And where an error comes after some bytes, the result is the count of
+//! these bytes, as POSIX has it: the error shows at the next operation there.
+//!
+//! Operations that are under way together have no order among them, except that a
+//! [`Close`](Op::Close) comes after what was submitted on its descriptor before it. A `Fsync` that
+//! is to cover a write is submitted when the write's completion is there.
+
+mod answer;
+mod buffer;
+mod errno;
+mod op;
+
+pub use answer::{Answer, Completion, Stat, Time};
+pub use buffer::{Buffer, PAGE_BYTES};
+pub use errno::Errno;
+pub use op::Op;
