@@ -231,7 +231,7 @@ extern "C" fn count_fork() {
 /// How many forks lie between the program's start and this process. Whoever shares memory with
 /// other processes remembers it, and touches nothing when it has changed: a forked child has
 /// the mappings of its parent but must not speak in its name.
-pub(crate) fn forks() -> u64 {
+pub fn forks() -> u64 {
     static HANDLER: Once = Once::new();
     HANDLER.call_once(|| {
         // SAFETY: the handler only counts, which is allowed after a fork.

@@ -10,6 +10,7 @@ pub mod files;
 mod fork;
 pub mod futures;
 pub mod machine;
+pub mod native;
 mod notify;
 pub mod options;
 pub mod session;

@@ -72,11 +72,10 @@ mod tests {
             let second = way.leave(Left::Idle);
             inside.borrow_mut().push((local, second));
         });
-        assert_eq!([Go::On, Go::On, Go::End].map(|go| fiber.go(go)), [
-            Left::Paused,
-            Left::Idle,
-            Left::Ended
-        ]);
+        assert_eq!(
+            [Go::On, Go::On, Go::End].map(|go| fiber.go(go)),
+            [Left::Paused, Left::Idle, Left::Ended]
+        );
         assert_eq!(*told.borrow(), [(42, Go::On), (41, Go::End)]);
         drop(fiber);
         assert_eq!(pool.taken(), (0, 1));

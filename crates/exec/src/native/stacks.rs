@@ -106,7 +106,8 @@ impl Stacks {
     pub fn guards(&self, address: usize) -> bool {
         // Called from a signal handler: whoever holds the lock may be the one that was interrupted.
         let Ok(free) = self.free.try_lock() else { return false };
-        let slab = free.slabs.iter().find(|slab| (slab.start..slab.start + slab.bytes).contains(&address));
+        let slab =
+            free.slabs.iter().find(|slab| (slab.start..slab.start + slab.bytes).contains(&address));
         slab.is_some_and(|slab| (address - slab.start) % self.step() < GUARD_BYTES)
     }
 

@@ -1,0 +1,136 @@
+//! Spawning tasks and waiting for them.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ptr::null;
+
+use runtime::native::{self, say, Access, Argument, Body, Direction, Region, Span, Spawn};
+
+use crate::status;
+
+/// Dimensions of a region at most.
+const DIMENSIONS_MAX: c_uint = 8;
+
+/// `al_span`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct AlSpan {
+    start: u64,
+    end: u64,
+}
+
+/// `al_access`.
+#[repr(C)]
+pub struct AlAccess {
+    base: *const c_void,
+    direction: c_int,
+    dimensions: c_uint,
+    span: AlSpan,
+    spans: *const AlSpan,
+}
+
+/// `al_task`.
+#[repr(C)]
+pub struct AlTask {
+    body: Option<Body>,
+    argument: *mut c_void,
+    argument_bytes: usize,
+    accesses: *const AlAccess,
+    accesses_count: usize,
+    name: *const c_char,
+    priority: c_int,
+    drop: Option<Body>,
+}
+
+fn refuse(what: &str) -> c_int {
+    say(&format!("al_spawn: {what}"));
+    -libc::EINVAL
+}
+
+/// Spawns a task.
+///
+/// # Safety
+///
+/// `task` describes valid memory, and its name lives as long as the task.
+#[no_mangle]
+pub unsafe extern "C" fn al_spawn(task: *const AlTask) -> c_int {
+    let Some(runtime) = native::current() else {
+        return refuse("the runtime does not run; call al_start before");
+    };
+    // SAFETY: the caller's promise.
+    let Some(task) = (unsafe { task.as_ref() }) else { return refuse("no task is described") };
+    let Some(body) = task.body else { return refuse("the task has no body") };
+    if task.accesses_count > 0 && task.accesses.is_null() {
+        return refuse("accesses is NULL, accesses_count is not 0");
+    }
+    let argument = match task.argument_bytes {
+        0 => Argument::Pointer(task.argument),
+        _ if task.argument.is_null() => return refuse("argument is NULL, argument_bytes is not 0"),
+        // SAFETY: the caller's promise.
+        bytes => unsafe { Argument::copy(task.argument, bytes) },
+    };
+    let mut spawn = Spawn {
+        body,
+        argument,
+        drop: task.drop,
+        accesses: Default::default(),
+        name: task.name,
+        priority: task.priority,
+    };
+    for number in 0..task.accesses_count {
+        // SAFETY: the caller promised so many accesses.
+        let access = unsafe { &*task.accesses.add(number) };
+        // SAFETY: and valid spans in each.
+        match unsafe { read(access) } {
+            Ok(access) => spawn.accesses.push(access),
+            Err(what) => return refuse(&format!("access {number}: {what}")),
+        }
+    }
+    match runtime.spawn(spawn) {
+        Ok(()) => 0,
+        Err(what) => refuse(&what),
+    }
+}
+
+/// # Safety
+///
+/// `spans` has as many spans as there are dimensions, or is null.
+unsafe fn read(access: &AlAccess) -> Result<Access, &'static str> {
+    if access.base.is_null() {
+        return Err("its base is NULL");
+    }
+    let direction = match access.direction {
+        0 => Direction::In,
+        1 => Direction::Out,
+        2 => Direction::InOut,
+        3 => Direction::Concurrent,
+        4 => Direction::Commutative,
+        _ => return Err("no such direction"),
+    };
+    let span = |span: AlSpan| Span { start: span.start, end: span.end };
+    let region = match access.dimensions {
+        0 => Region::Whole,
+        1 => Region::Range(span(access.span)),
+        more if more > DIMENSIONS_MAX => return Err("more than AL_DIMENSIONS_MAX dimensions"),
+        _ if access.spans == null() => return Err("it has dimensions, but spans is NULL"),
+        // SAFETY: the caller's promise.
+        more => Region::Box(unsafe {
+            (0..more as usize).map(|number| span(*access.spans.add(number))).collect()
+        }),
+    };
+    Ok(Access { base: access.base as usize, direction, region })
+}
+
+/// Waits for everything that the caller spawned.
+#[no_mangle]
+pub extern "C" fn al_taskwait() -> c_int {
+    native::current().map_or(-libc::EINVAL, |runtime| status(runtime.wait_all()))
+}
+
+/// Waits until nobody that the caller spawned uses a datum.
+#[no_mangle]
+pub extern "C" fn al_wait_on(base: *const c_void) -> c_int {
+    if base.is_null() {
+        return -libc::EINVAL;
+    }
+    native::current().map_or(-libc::EINVAL, |runtime| status(runtime.wait_on(base as usize)))
+}

@@ -1,0 +1,211 @@
+//! Operations that hold back a detached OpenMP task: counted by event, seen to by one thread.
+//!
+//! An event is known by its handle and fulfilled once: when all of its operations are complete and
+//! its task has said that it submits no more. Until then the table has an entry with what is left
+//! to come, the task's own word among it. The completion thread sleeps on the engine's descriptor
+//! and never spins; a thread that submits hands its operation to the kernel itself.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use engine::{Engine, Prefer};
+use exec::native::thread::{self, Bed};
+use ops::{Completion, Op};
+use parking_lot::{Condvar, Mutex};
+
+use super::data::Table;
+use super::io::{Operation, ResultPlace};
+use super::say::say;
+use super::Errno;
+
+/// Operations that may wait for a place in the engine before those who submit wait as well.
+const LINE_MAX: usize = 1 << 16;
+
+/// Tells the OpenMP runtime that an event has come.
+pub type Fulfil = extern "C" fn(usize);
+
+/// An event of an OpenMP task.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// The handle.
+    pub handle: usize,
+    /// Called with the handle, once.
+    pub fulfil: Fulfil,
+}
+
+struct Pending {
+    event: Event,
+    place: ResultPlace,
+    bytes: i64,
+}
+
+struct State {
+    engine: Box<dyn Engine>,
+    line: VecDeque<(u64, Op)>,
+    /// What is left to come of each event: operations, and the word of its task.
+    left: Table<usize, u64>,
+}
+
+struct Service {
+    state: Mutex<State>,
+    room: Condvar,
+    bed: Bed,
+    forks: u64,
+}
+
+static SERVICE: OnceLock<Result<Arc<Service>, Errno>> = OnceLock::new();
+
+fn service() -> Result<&'static Service, Errno> {
+    let made = SERVICE.get_or_init(|| {
+        let errno = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+        let options = engine::Options { prefer: Prefer::Auto, ..Default::default() };
+        let engine = engine::open(&options).map_err(errno)?;
+        let bed = Bed::new().map_err(errno)?;
+        bed.watch(engine.fd()).map_err(errno)?;
+        let state = State { engine, line: VecDeque::new(), left: Table::default() };
+        let (state, room) = (Mutex::new(state), Condvar::new());
+        let service = Arc::new(Service { state, room, bed, forks: exec::forks() });
+        let of_thread = service.clone();
+        std::thread::Builder::new()
+            .name("alongside-omp".into())
+            .spawn(move || of_thread.see_to_completions())
+            .map_err(errno)?;
+        Ok(service)
+    });
+    match made {
+        Ok(service) if service.forks == exec::forks() => Ok(service),
+        Ok(_) => Err(libc::EPERM),
+        Err(errno) => Err(*errno),
+    }
+}
+
+/// Starts an operation that holds back an event. EPERM: in the child of a fork.
+///
+/// # Safety
+///
+/// The memory of the operation and the place of its result stay until the event is fulfilled.
+pub unsafe fn start(event: Event, operation: &Operation, place: ResultPlace) -> Result<(), Errno> {
+    let service = service()?;
+    if operation.is_odd() {
+        // SAFETY: the caller's promise; the system refuses it at once.
+        let result = unsafe { operation.call() };
+        settle(&Pending { event, place, bytes: operation.bytes() }, result);
+        service.state.lock().left.entry(event.handle).or_insert(1);
+        return Ok(());
+    }
+    let pending = Box::new(Pending { event, place, bytes: operation.bytes() });
+    // SAFETY: the caller's promise.
+    let op = unsafe { operation.value() };
+    let token = Box::into_raw(pending) as u64;
+    let mut state = service.state.lock();
+    while state.line.len() >= LINE_MAX {
+        service.room.wait(&mut state);
+    }
+    // The first operation of an event also counts the word of its task.
+    *state.left.entry(event.handle).or_insert(1) += 1;
+    let full = match state.line.is_empty() {
+        true => state.engine.submit(token, op).err().map(|full| full.0),
+        false => Some(op),
+    };
+    match full {
+        Some(op) => state.line.push_back((token, op)),
+        None => state.engine.flush(),
+    }
+    Ok(())
+}
+
+/// The task of an event submits no more operations.
+pub fn submitted(event: Event) -> Result<(), Errno> {
+    let service = service()?;
+    let mut state = service.state.lock();
+    let came = match state.left.contains_key(&event.handle) {
+        true => state.one_came(event.handle),
+        // A task with no operation.
+        false => true,
+    };
+    drop(state);
+    if came {
+        (event.fulfil)(event.handle);
+    }
+    Ok(())
+}
+
+impl State {
+    /// One thing that an event waits for came. `true`: it was the last.
+    fn one_came(&mut self, handle: usize) -> bool {
+        let left = self.left.get_mut(&handle).expect("it waits for this");
+        *left -= 1;
+        let last = *left == 0;
+        if last {
+            self.left.remove(&handle);
+        }
+        last
+    }
+
+    fn refill(&mut self) {
+        while let Some((token, op)) = self.line.pop_front() {
+            if let Err(full) = self.engine.submit(token, op) {
+                self.line.push_front((token, full.0));
+                break;
+            }
+        }
+        self.engine.flush();
+    }
+}
+
+/// Puts a result where it was asked for, or says what went wrong.
+fn settle(pending: &Pending, result: i64) {
+    if !pending.place.0.is_null() {
+        // SAFETY: the program promised the place until the event is fulfilled.
+        unsafe { pending.place.0.write(result as isize) };
+        return;
+    }
+    if result < 0 || result < pending.bytes {
+        let errno = if result < 0 { -result as i32 } else { libc::EIO };
+        let error = std::io::Error::from_raw_os_error(errno);
+        say(&format!(
+            "an operation of an OpenMP task failed or was short: {error}; pass a place for its \
+             result to handle it"
+        ));
+    }
+}
+
+impl Service {
+    fn see_to_completions(&self) {
+        thread::leave_signals_to_the_program();
+        exec::take_turns(exec::Turns::Short);
+        let mut completions: Vec<Completion> = Vec::new();
+        loop {
+            let mut state = self.state.lock();
+            state.engine.poll(&mut completions);
+            if completions.is_empty() {
+                drop(state);
+                self.bed.sleep(-1);
+                continue;
+            }
+            if !state.line.is_empty() {
+                state.refill();
+                self.room.notify_all();
+            }
+            drop(state);
+            for completion in completions.drain(..) {
+                self.complete(completion);
+            }
+        }
+    }
+
+    fn complete(&self, completion: Completion) {
+        let result = match completion.result {
+            Ok(answer) => answer.bytes() as i64,
+            Err(errno) => -i64::from(errno.0),
+        };
+        // SAFETY: `start` made this token from a box, and this is its one completion.
+        let pending = unsafe { Box::from_raw(completion.token as *mut Pending) };
+        settle(&pending, result);
+        let event = pending.event;
+        let last = self.state.lock().one_came(event.handle);
+        if last {
+            (event.fulfil)(event.handle);
+        }
+    }
+}

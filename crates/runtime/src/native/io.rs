@@ -1,0 +1,367 @@
+//! Operations of tasks: submitted to the worker's engine, completed by whoever polls it.
+//!
+//! A *blocking* operation lives on the stack of its fiber: its token is the address of a [`Waiting`].
+//! A *non-blocking* one has a [`Promise`] of its own, which counts in its task: its token is that
+//! address with the lowest bit set. A token is used for one operation at a time and is taken apart by
+//! its completion, which comes exactly once.
+//!
+//! When the engine is full, operations wait in a line and enter as others complete; whoever waits
+//! for them runs other tasks meanwhile.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+
+use engine::Engine;
+use ops::{Buffer, Completion, Op};
+use parking_lot::Mutex;
+
+use super::task::{Place, TaskRef};
+
+/// Operations that are submitted before the engine hands them to the kernel at the latest.
+const BATCH_MAX: usize = 16;
+
+/// Marks the token of a non-blocking operation.
+const PROMISE: u64 = 1;
+
+/// A file operation as a C program asks for it.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation {
+    /// `pread`.
+    Read(RawFd, *mut u8, usize, i64),
+    /// `pwrite`.
+    Write(RawFd, *const u8, usize, i64),
+    /// `preadv`.
+    ReadVectored(RawFd, *const libc::iovec, i32, i64),
+    /// `pwritev`.
+    WriteVectored(RawFd, *const libc::iovec, i32, i64),
+    /// `fsync`.
+    Fsync(RawFd),
+    /// `fdatasync`.
+    Fdatasync(RawFd),
+}
+
+/// Where the result of a non-blocking operation goes; null: nobody asked.
+#[derive(Clone, Copy, Debug)]
+pub struct ResultPlace(pub *mut isize);
+
+// SAFETY: the program promised that the place may be written until the task is over.
+unsafe impl Send for ResultPlace {}
+
+/// `-errno` or what the system call gives.
+fn given(result: i64) -> i64 {
+    if result >= 0 {
+        return result;
+    }
+    -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+}
+
+impl Operation {
+    /// The ordinary system call, on the calling thread.
+    ///
+    /// # Safety
+    ///
+    /// What the system call asks: valid memory of the lengths told.
+    pub unsafe fn call(&self) -> i64 {
+        // SAFETY: the caller's promise is that of the system call.
+        given(unsafe {
+            match *self {
+                Operation::Read(fd, to, bytes, at) => libc::pread(fd, to.cast(), bytes, at) as i64,
+                Operation::Write(fd, from, bytes, at) => {
+                    libc::pwrite(fd, from.cast(), bytes, at) as i64
+                }
+                Operation::ReadVectored(fd, pieces, count, at) => {
+                    libc::preadv(fd, pieces, count, at) as i64
+                }
+                Operation::WriteVectored(fd, pieces, count, at) => {
+                    libc::pwritev(fd, pieces, count, at) as i64
+                }
+                Operation::Fsync(fd) => i64::from(libc::fsync(fd)),
+                Operation::Fdatasync(fd) => i64::from(libc::fdatasync(fd)),
+            }
+        })
+    }
+
+    /// Whether the plain system call refuses it without looking at the disk, so that it should say so.
+    pub fn is_odd(&self) -> bool {
+        match *self {
+            Operation::Read(_, to, _, at) => at < 0 || to.is_null(),
+            Operation::Write(_, from, _, at) => at < 0 || from.is_null(),
+            Operation::ReadVectored(_, pieces, count, at)
+            | Operation::WriteVectored(_, pieces, count, at) => {
+                at < 0 || count <= 0 || count > libc::UIO_MAXIOV || pieces.is_null()
+            }
+            Operation::Fsync(_) | Operation::Fdatasync(_) => false,
+        }
+    }
+
+    /// The operation as a value for an engine.
+    ///
+    /// # Safety
+    ///
+    /// The memory stays, and is not touched by others, until the completion has come.
+    pub(super) unsafe fn value(&self) -> Op {
+        // SAFETY: the caller's promise, for every buffer below; a vector was looked at by `is_odd`.
+        unsafe {
+            match *self {
+                Operation::Read(fd, to, bytes, at) => {
+                    Op::Read { fd, buffer: Buffer::lent(to, bytes), offset: at as u64 }
+                }
+                Operation::Write(fd, from, bytes, at) => {
+                    let buffer = Buffer::lent(from.cast_mut(), bytes);
+                    Op::Write { fd, buffer, offset: at as u64 }
+                }
+                Operation::ReadVectored(fd, pieces, count, at) => {
+                    Op::ReadVectored { fd, buffers: lent(pieces, count), offset: at as u64 }
+                }
+                Operation::WriteVectored(fd, pieces, count, at) => {
+                    Op::WriteVectored { fd, buffers: lent(pieces, count), offset: at as u64 }
+                }
+                Operation::Fsync(fd) => Op::Fsync { fd },
+                Operation::Fdatasync(fd) => Op::Fdatasync { fd },
+            }
+        }
+    }
+
+    /// Bytes that are transferred if all goes well.
+    pub(super) fn bytes(&self) -> i64 {
+        match *self {
+            Operation::Read(_, _, bytes, _) | Operation::Write(_, _, bytes, _) => bytes as i64,
+            Operation::ReadVectored(_, pieces, count, _)
+            | Operation::WriteVectored(_, pieces, count, _) => {
+                // SAFETY: the program's vector has `count` pieces during the call.
+                let pieces = unsafe { std::slice::from_raw_parts(pieces, count as usize) };
+                pieces.iter().map(|piece| piece.iov_len as i64).sum()
+            }
+            Operation::Fsync(_) | Operation::Fdatasync(_) => 0,
+        }
+    }
+}
+
+/// # Safety
+///
+/// `pieces` are `count` descriptions of memory that stays until the completion has come.
+unsafe fn lent(pieces: *const libc::iovec, count: i32) -> Vec<Buffer> {
+    // SAFETY: the caller's promise.
+    let pieces = unsafe { std::slice::from_raw_parts(pieces, count as usize) };
+    // SAFETY: as above.
+    pieces
+        .iter()
+        .map(|piece| unsafe { Buffer::lent(piece.iov_base.cast(), piece.iov_len) })
+        .collect()
+}
+
+/// A fiber that waits for an operation; on its stack.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    place: Place,
+    result: AtomicI64,
+    done: AtomicBool,
+}
+
+impl Waiting {
+    pub(super) fn new(place: Place) -> Waiting {
+        Waiting { place, result: AtomicI64::new(0), done: AtomicBool::new(false) }
+    }
+
+    /// The result, once it has come.
+    pub(super) fn result(&self) -> Option<i64> {
+        self.done.load(Ordering::Acquire).then(|| self.result.load(Ordering::Relaxed))
+    }
+}
+
+/// A non-blocking operation of a task.
+#[derive(Debug)]
+pub(super) struct Promise {
+    pub(super) task: TaskRef,
+    place: ResultPlace,
+    bytes: i64,
+}
+
+impl Promise {
+    /// Puts the result where it was asked for. What went wrong, if nobody asked.
+    pub(super) fn keep(&self, result: i64) -> Option<i64> {
+        if !self.place.0.is_null() {
+            // SAFETY: the program promised the place until its task is over, which it is not yet.
+            unsafe { self.place.0.write(result as isize) };
+            return None;
+        }
+        match result {
+            error if error < 0 => Some(error),
+            short if short < self.bytes => Some(-i64::from(libc::EIO)),
+            _ => None,
+        }
+    }
+}
+
+/// What a completion is for.
+pub(super) enum Done {
+    /// This fiber goes on.
+    Fiber(Place),
+    /// This was promised, and came.
+    Promised(Box<Promise>, i64),
+}
+
+/// The operations of one worker.
+pub(super) struct Io {
+    engine: Mutex<Box<dyn Engine>>,
+    /// Operations that have not completed, those in the line included.
+    outstanding: AtomicUsize,
+    /// Submitted and perhaps not handed to the kernel.
+    unflushed: AtomicUsize,
+    line: Mutex<VecDeque<(u64, Op)>>,
+    fd: RawFd,
+}
+
+impl std::fmt::Debug for Io {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Io").field("outstanding", &self.outstanding).finish_non_exhaustive()
+    }
+}
+
+thread_local! {
+    /// Kept between polls, so that none allocates.
+    static COMPLETIONS: Cell<Vec<Completion>> = const { Cell::new(Vec::new()) };
+}
+
+impl Io {
+    pub(super) fn new(engine: Box<dyn Engine>) -> Io {
+        use std::os::fd::AsRawFd;
+        let fd = engine.fd().as_raw_fd();
+        let zero = || AtomicUsize::new(0);
+        let (engine, line) = (Mutex::new(engine), Mutex::default());
+        Io { engine, outstanding: zero(), unflushed: zero(), line, fd }
+    }
+
+    /// The descriptor that tells of completions.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the engine lives as long as this, and so does its descriptor.
+        unsafe { BorrowedFd::borrow_raw(self.fd) }
+    }
+
+    /// Which engine, and why.
+    pub(super) fn about(&self) -> String {
+        let about = self.engine.lock().about();
+        format!("{}: {}", about.name, about.reason)
+    }
+
+    /// How many operations have not completed.
+    pub(super) fn outstanding(&self) -> usize {
+        self.outstanding.load(Ordering::Acquire)
+    }
+
+    /// Starts a blocking operation; its fiber is resumed when it is complete.
+    ///
+    /// # Safety
+    ///
+    /// `waiting` and the memory of the operation stay until the completion has come.
+    pub(super) unsafe fn begin(&self, operation: &Operation, waiting: &Waiting) {
+        // SAFETY: the caller's promise.
+        let op = unsafe { operation.value() };
+        self.submit(&raw const *waiting as u64, op);
+    }
+
+    /// Starts a non-blocking operation, which counts in the task already.
+    ///
+    /// # Safety
+    ///
+    /// The memory of the operation stays until the completion has come.
+    pub(super) unsafe fn promise(&self, operation: &Operation, task: TaskRef, place: ResultPlace) {
+        let promise = Box::new(Promise { task, place, bytes: operation.bytes() });
+        // SAFETY: the caller's promise.
+        let op = unsafe { operation.value() };
+        self.submit(Box::into_raw(promise) as u64 | PROMISE, op);
+    }
+
+    fn submit(&self, token: u64, op: Op) {
+        self.outstanding.fetch_add(1, Ordering::AcqRel);
+        let mut line = self.line.lock();
+        let mut engine = self.engine.lock();
+        let full = if line.is_empty() {
+            engine.submit(token, op).err().map(|full| full.0)
+        } else {
+            Some(op)
+        };
+        if let Some(op) = full {
+            line.push_back((token, op));
+        }
+        drop(line);
+        if self.unflushed.fetch_add(1, Ordering::AcqRel) + 1 >= BATCH_MAX {
+            engine.flush();
+            self.unflushed.store(0, Ordering::Release);
+        }
+    }
+
+    /// Hands everything submitted to the kernel.
+    pub(super) fn flush(&self) {
+        if self.unflushed.load(Ordering::Acquire) > 0 {
+            let mut engine = self.engine.lock();
+            self.unflushed.store(0, Ordering::Release);
+            engine.flush();
+        }
+    }
+
+    /// Takes what has completed and tells `done` of each; how many. `wait` is whether to wait for
+    /// somebody else who is at it (else nothing is done then).
+    pub(super) fn poll(&self, wait: bool, mut done: impl FnMut(Done)) -> usize {
+        if self.outstanding() == 0 {
+            return 0;
+        }
+        let mut completions = COMPLETIONS.take();
+        {
+            let engine = if wait { Some(self.engine.lock()) } else { self.engine.try_lock() };
+            let Some(mut engine) = engine else {
+                COMPLETIONS.set(completions);
+                return 0;
+            };
+            self.unflushed.store(0, Ordering::Release);
+            engine.poll(&mut completions);
+        }
+        let count = completions.len();
+        if count > 0 {
+            self.outstanding.fetch_sub(count, Ordering::AcqRel);
+            self.refill();
+        }
+        for completion in completions.drain(..) {
+            done(take_apart(completion));
+        }
+        COMPLETIONS.set(completions);
+        count
+    }
+
+    /// Lets operations of the line into the engine.
+    fn refill(&self) {
+        let mut line = self.line.lock();
+        if line.is_empty() {
+            return;
+        }
+        let mut engine = self.engine.lock();
+        while let Some((token, op)) = line.pop_front() {
+            if let Err(full) = engine.submit(token, op) {
+                line.push_front((token, full.0));
+                break;
+            }
+        }
+        engine.flush();
+    }
+}
+
+fn take_apart(completion: Completion) -> Done {
+    let result = match completion.result {
+        Ok(answer) => answer.bytes() as i64,
+        Err(errno) => -i64::from(errno.0),
+    };
+    if completion.token & PROMISE != 0 {
+        let promise = (completion.token & !PROMISE) as *mut Promise;
+        // SAFETY: `promise` made this token from a box, and this is its one completion.
+        return Done::Promised(unsafe { Box::from_raw(promise) }, result);
+    }
+    // SAFETY: `begin` made this token; the fiber with the value on its stack goes on only after
+    // `done` is set and it was resumed, which the caller does with the place read here before.
+    let waiting = unsafe { &*(completion.token as *const Waiting) };
+    let place = waiting.place;
+    waiting.result.store(result, Ordering::Relaxed);
+    waiting.done.store(true, Ordering::Release);
+    Done::Fiber(place)
+}

@@ -1,0 +1,572 @@
+//! The runtime of a process: starting and stopping it, and what programs ask of it.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use engine::Prefer;
+use exec::native::stacks::{Limits, Stack, Stacks, STACK_BYTES_MIN};
+use exec::native::{overflow, thread};
+use graph::{Direction, Region};
+use parking_lot::{Condvar, Mutex, RwLock};
+use sched::Refusal;
+
+use super::core::{After, Core};
+use super::inbox::{Inbox, Report};
+use super::io::{Done, Io, Operation, ResultPlace, Waiting};
+use super::say::say;
+use super::services::{Service, Services};
+use super::task::{Access, Argument, Place, Spawn, TaskNumber, TaskRef, Why};
+use super::worker::{self, Worker};
+use super::Errno;
+
+/// Workers at most: an executor of the scheduler each.
+pub const WORKERS_MAX: usize = 1024;
+/// Tasks that may be alive before a spawn from outside a task waits for some to end.
+const TASKS_LIVE_MAX: usize = 1 << 20;
+
+/// How a runtime is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Worker threads.
+    pub workers: usize,
+    /// Each on a processor of its own.
+    pub pinned: bool,
+    /// Bytes of a stack.
+    pub stack_bytes: usize,
+    /// Stacks at once.
+    pub stacks_max: usize,
+    /// Operations of each worker in the kernel at once.
+    pub depth: u32,
+    /// Which engine.
+    pub engine: Prefer,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            workers: thread::processors().len(),
+            pinned: true,
+            stack_bytes: 64 << 10,
+            stacks_max: 128 << 10,
+            depth: 256,
+            engine: Prefer::Auto,
+        }
+    }
+}
+
+/// Why a runtime could not be started.
+#[derive(Debug)]
+pub enum StartError {
+    /// One runs in this process.
+    Running,
+    /// This is the child of a process whose runtime runs.
+    Forked,
+    /// An option makes no sense; the text says which.
+    Option(&'static str),
+    /// The system would not.
+    System(io::Error),
+}
+
+/// What the workers and the program share.
+pub(super) struct Shared {
+    core: Mutex<Core>,
+    inbox: Inbox,
+    pub(super) workers: Box<[Worker]>,
+    pub(super) services: Services,
+    stacks: Arc<Stacks>,
+    live: AtomicUsize,
+    waiting: AtomicUsize,
+    ended: Mutex<()>,
+    some_ended: Condvar,
+    first_error: AtomicI32,
+    stops: AtomicBool,
+    pub(super) ends: AtomicBool,
+    forks: u64,
+}
+
+/// A runtime that was started.
+#[derive(Clone)]
+pub struct Runtime(Arc<Shared>);
+
+struct Started {
+    runtime: Runtime,
+    threads: Vec<JoinHandle<()>>,
+}
+
+static STARTED: RwLock<Option<Started>> = RwLock::new(None);
+
+/// The runtime of this process, if it was started (and not before a fork).
+pub fn current() -> Option<Runtime> {
+    if let Some(local) = worker::local() {
+        return Some(Runtime(local.shared.clone()));
+    }
+    let started = STARTED.read();
+    let runtime = started.as_ref()?.runtime.clone();
+    (runtime.0.forks == exec::forks()).then_some(runtime)
+}
+
+fn explain_overflow(address: usize) {
+    let Some(started) = STARTED.try_read() else { return };
+    let Some(started) = started.as_ref() else { return };
+    if !started.runtime.0.stacks.guards(address) {
+        return;
+    }
+    let put = |bytes: &[u8]| {
+        // SAFETY: plain write of valid memory; nothing can be done about an error here.
+        unsafe { libc::write(2, bytes.as_ptr().cast(), bytes.len()) };
+    };
+    put(b"alongside: stack overflow in the task \"");
+    match worker::here() {
+        Some((_, task)) => put(task.get().name().map_or(b"(no name)", |name| name.to_bytes())),
+        None => put(b"(no task)"),
+    }
+    put(b"\": its stack is too small; start with a larger stack_bytes, or use less of it\n");
+}
+
+impl Runtime {
+    /// Starts the runtime of this process.
+    pub fn start(options: &Options) -> Result<Runtime, StartError> {
+        check(options)?;
+        let mut started = STARTED.write();
+        if let Some(running) = &*started {
+            let forked = running.runtime.0.forks != exec::forks();
+            return Err(if forked { StartError::Forked } else { StartError::Running });
+        }
+        overflow::install(explain_overflow).map_err(StartError::System)?;
+        let workers = (0..options.workers).map(|_| new_worker(options));
+        let workers: Box<[Worker]> =
+            workers.collect::<io::Result<_>>().map_err(StartError::System)?;
+        for one in &workers {
+            for other in &workers {
+                one.watch(other).map_err(StartError::System)?;
+            }
+        }
+        let limits = Limits { stack_bytes: options.stack_bytes, stacks_max: options.stacks_max };
+        let shared = Arc::new(Shared {
+            core: Mutex::new(Core::new(options.workers)),
+            inbox: Inbox::default(),
+            workers,
+            services: Services::default(),
+            stacks: Stacks::new(limits),
+            live: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            ended: Mutex::new(()),
+            some_ended: Condvar::new(),
+            first_error: AtomicI32::new(0),
+            stops: AtomicBool::new(false),
+            ends: AtomicBool::new(false),
+            forks: exec::forks(),
+        });
+        let processors = thread::processors();
+        let mut threads = Vec::new();
+        for index in 0..options.workers {
+            let processor = options.pinned.then(|| processors[index % processors.len()]);
+            let shared_too = shared.clone();
+            let name = format!("alongside-{index}");
+            let body = move || worker::main(shared_too, index, processor);
+            match std::thread::Builder::new().name(name).spawn(body) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    end(&shared, threads);
+                    return Err(StartError::System(error));
+                }
+            }
+        }
+        let runtime = Runtime(shared);
+        *started = Some(Started { runtime: runtime.clone(), threads });
+        Ok(runtime)
+    }
+
+    /// Waits for all tasks and ends the workers. The first error that nobody asked about.
+    pub fn stop(&self) -> Result<(), Errno> {
+        if worker::here().is_some() {
+            return Err(libc::EDEADLK);
+        }
+        self.0.stops.store(true, Ordering::SeqCst);
+        self.wait_until_at_most(0);
+        let Some(started) = STARTED.write().take() else { return Err(libc::EINVAL) };
+        end(&self.0, started.threads);
+        self.take_error()
+    }
+
+    /// How many workers there are.
+    pub fn workers(&self) -> usize {
+        self.0.workers.len()
+    }
+
+    /// Which engine is used, and why.
+    pub fn engine(&self) -> String {
+        self.0.workers[0].io.about()
+    }
+
+    /// Spawns a task. `Err` says what is wrong with it, in words.
+    pub fn spawn(&self, spawn: Spawn) -> Result<(), String> {
+        let parent = worker::here().map(|(_, task)| task);
+        if parent.is_none() {
+            if self.0.stops.load(Ordering::Acquire) {
+                return Err("the runtime is being stopped".into());
+            }
+            if self.0.live.load(Ordering::Relaxed) >= TASKS_LIVE_MAX && worker::local().is_none() {
+                self.wait_until_at_most(TASKS_LIVE_MAX / 2);
+            }
+        }
+        self.0.with_core(|core| core.spawn(spawn, parent)).map_err(|refusal| words(&refusal))
+    }
+
+    /// Waits for the children of the task that calls, or for all tasks.
+    pub fn wait_all(&self) -> Result<(), Errno> {
+        match worker::here() {
+            None => self.wait_until_at_most(0),
+            Some((local, task)) => {
+                let children = &task.get().children;
+                while children.load(Ordering::Acquire) > 0 {
+                    let mut waits = task.get().waits.lock();
+                    if children.load(Ordering::Acquire) == 0 {
+                        break;
+                    }
+                    waits.parked = Some((Why::Children, local.place()));
+                    drop(waits);
+                    local.pause(task);
+                }
+            }
+        }
+        self.take_error()
+    }
+
+    /// Waits until nobody that the caller spawned before uses the datum at this address.
+    pub fn wait_on(&self, base: usize) -> Result<(), Errno> {
+        let wait = Arc::new(Wait::default());
+        let argument = Argument::Pointer(Arc::into_raw(wait.clone()).cast_mut().cast());
+        let access = Access { base, direction: Direction::InOut, region: Region::Whole };
+        let spawn = Spawn {
+            body: wait_is_over,
+            argument,
+            drop: Some(drop_wait),
+            accesses: [access].into_iter().collect(),
+            name: c"al_wait_on".as_ptr(),
+            priority: i32::MAX,
+        };
+        self.spawn(spawn).map_err(|_| libc::EINVAL)?;
+        match worker::here() {
+            None => {
+                let mut over = wait.over.lock();
+                while !*over {
+                    wait.came.wait(&mut over);
+                }
+            }
+            Some((local, task)) => {
+                while !*wait.over.lock() {
+                    let mut parked = wait.parked.lock();
+                    if *wait.over.lock() {
+                        break;
+                    }
+                    *parked = Some(local.place());
+                    drop(parked);
+                    local.pause(task);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A blocking operation: pauses the task that calls; outside of one, the system call.
+    ///
+    /// # Safety
+    ///
+    /// What the system call asks: valid memory of the lengths told.
+    pub unsafe fn operate(operation: &Operation) -> i64 {
+        let Some((local, task)) = worker::here().filter(|_| !operation.is_odd()) else {
+            // SAFETY: the caller's promise.
+            return unsafe { operation.call() };
+        };
+        let waiting = Waiting::new(local.place());
+        // SAFETY: `waiting` is on this stack, which stays until the result is there; so does, by
+        // the caller's promise, the memory.
+        unsafe { local.me().io.begin(operation, &waiting) };
+        loop {
+            local.pause(task);
+            if let Some(result) = waiting.result() {
+                return result;
+            }
+        }
+    }
+
+    /// A non-blocking operation of the task that calls. EINVAL: in no task.
+    ///
+    /// # Safety
+    ///
+    /// The memory and the place stay, and are touched by nobody, until the task is over.
+    pub unsafe fn promise(operation: &Operation, place: ResultPlace) -> Result<(), Errno> {
+        let Some((local, task)) = worker::here() else { return Err(libc::EINVAL) };
+        if operation.is_odd() {
+            // SAFETY: the caller's promise; the system refuses it at once.
+            let result = unsafe { operation.call() };
+            if !place.0.is_null() {
+                // SAFETY: the caller's promise.
+                unsafe { place.0.write(result as isize) };
+            } else if result < 0 {
+                local.shared.note(task, result);
+            }
+            return Ok(());
+        }
+        task.get().expect(1);
+        // SAFETY: the caller's promise.
+        unsafe { local.me().io.promise(operation, task, place) };
+        Ok(())
+    }
+
+    /// Pauses the task that calls until it is resumed.
+    pub fn pause() -> Result<(), Errno> {
+        let Some((local, task)) = worker::here() else { return Err(libc::EINVAL) };
+        let mut waits = task.get().waits.lock();
+        if std::mem::take(&mut waits.permit) {
+            return Ok(());
+        }
+        waits.parked = Some((Why::Pause, local.place()));
+        drop(waits);
+        local.pause(task);
+        Ok(())
+    }
+
+    /// Resumes a task. EINVAL: there is no such task.
+    pub fn resume(&self, number: TaskNumber) -> Result<(), Errno> {
+        // Under the lock the task cannot go away.
+        let core = self.0.core.lock();
+        let found = core.find(number);
+        if let Some(task) = found {
+            worker::resume(&self.0.workers, task, Why::Pause);
+        }
+        drop(core);
+        self.0.settle_rest();
+        found.map(drop).ok_or(libc::EINVAL)
+    }
+
+    /// The task that calls; 0: none.
+    pub fn current_task() -> TaskNumber {
+        worker::here().map_or(0, |(_, task)| task.get().number())
+    }
+
+    /// The worker that the caller is.
+    pub fn worker() -> Option<usize> {
+        worker::local().map(|local| local.index)
+    }
+
+    /// The task that calls is not over before so many events came.
+    pub fn add_events(count: u32) -> Result<(), Errno> {
+        let (_, task) = worker::here().ok_or(libc::EINVAL)?;
+        task.get().add_events(count);
+        Ok(())
+    }
+
+    /// So many events of a task came.
+    pub fn fulfil_events(&self, number: TaskNumber, count: u32) -> Result<(), Errno> {
+        let core = self.0.core.lock();
+        let task = core.find(number).filter(|task| task.get().take_events(count));
+        let over = task.is_some_and(|task| task.get().came(count));
+        drop(core);
+        self.0.settle_rest();
+        let task = task.ok_or(libc::EINVAL)?;
+        if over {
+            self.0.report(Report::Ended(task));
+        }
+        Ok(())
+    }
+
+    /// Registers a polling service. EALREADY: it is.
+    pub fn add_service(&self, service: Service) -> Result<(), Errno> {
+        if !self.0.services.add(service) {
+            return Err(libc::EALREADY);
+        }
+        // Those that sleep without end have to look at the clock from now on.
+        self.0.workers.iter().for_each(Worker::wake);
+        Ok(())
+    }
+
+    /// Takes a polling service back; it does not run any more. EINVAL: there is none.
+    pub fn remove_service(&self, service: Service) -> Result<(), Errno> {
+        self.0.services.remove(service).then_some(()).ok_or(libc::EINVAL)
+    }
+
+    /// Most stacks that were in use at once.
+    pub fn stacks_most(&self) -> usize {
+        self.0.stacks.taken().1
+    }
+
+    fn wait_until_at_most(&self, live: usize) {
+        let shared = &*self.0;
+        shared.waiting.fetch_add(1, Ordering::SeqCst);
+        let mut ended = shared.ended.lock();
+        while shared.live.load(Ordering::SeqCst) > live {
+            shared.some_ended.wait(&mut ended);
+        }
+        drop(ended);
+        shared.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn take_error(&self) -> Result<(), Errno> {
+        match self.0.first_error.swap(0, Ordering::AcqRel) {
+            0 => Ok(()),
+            errno => Err(errno),
+        }
+    }
+}
+
+/// Somebody waits for a datum.
+#[derive(Default)]
+struct Wait {
+    over: Mutex<bool>,
+    came: Condvar,
+    /// Where the fiber that waits is.
+    parked: Mutex<Option<Place>>,
+}
+
+extern "C-unwind" fn wait_is_over(wait: *mut std::ffi::c_void) {
+    // SAFETY: the argument of this task is an `Arc<Wait>` that is dropped after the task.
+    let wait = unsafe { &*wait.cast::<Wait>() };
+    let mut parked = wait.parked.lock();
+    *wait.over.lock() = true;
+    wait.came.notify_all();
+    if let (Some(place), Some((local, _))) = (parked.take(), worker::here()) {
+        local.shared.workers[place.worker as usize].resume(place.fiber);
+    }
+}
+
+extern "C-unwind" fn drop_wait(wait: *mut std::ffi::c_void) {
+    // SAFETY: `wait_on` made the argument from an Arc, and a task is dropped once.
+    drop(unsafe { Arc::from_raw(wait.cast::<Wait>()) });
+}
+
+impl Shared {
+    /// A stack for a fiber; `None`: there are as many as there may be, or no memory (then told).
+    pub(super) fn new_stack(&self) -> Option<Stack> {
+        match self.stacks.take() {
+            Ok(stack) => stack,
+            Err(error) => {
+                say(&format!("no memory for the stack of another task ({error}); it waits"));
+                None
+            }
+        }
+    }
+
+    /// Tells the core something of a task.
+    pub(super) fn report(&self, report: Report) {
+        self.inbox.put(report);
+        self.settle_rest();
+    }
+
+    /// Works with the core, then hands over what was reported meanwhile.
+    fn with_core<T>(&self, work: impl FnOnce(&mut Core) -> T) -> T {
+        let mut after = After::default();
+        let mut core = self.core.lock();
+        let result = work(&mut core);
+        core.settle(&self.inbox, &self.workers, &mut after);
+        self.live.store(core.live, Ordering::SeqCst);
+        drop(core);
+        self.follow_up(after);
+        self.settle_rest();
+        result
+    }
+
+    /// Hands reports over, unless the holder of the lock will.
+    pub(super) fn settle_rest(&self) {
+        while self.inbox.has_some() {
+            let Some(mut core) = self.core.try_lock() else { return };
+            let mut after = After::default();
+            core.settle(&self.inbox, &self.workers, &mut after);
+            self.live.store(core.live, Ordering::SeqCst);
+            drop(core);
+            self.follow_up(after);
+        }
+    }
+
+    fn follow_up(&self, after: After) {
+        after.woken.iter().for_each(|worker| self.workers[*worker].wake());
+        let some_over = !after.over.is_empty();
+        drop(after.over);
+        if some_over && self.waiting.load(Ordering::SeqCst) > 0 {
+            let live = self.live.load(Ordering::SeqCst);
+            if live == 0 || live <= TASKS_LIVE_MAX / 2 {
+                drop(self.ended.lock());
+                self.some_ended.notify_all();
+            }
+        }
+    }
+
+    /// Takes completions of a worker's operations; how many.
+    pub(super) fn poll(&self, worker: usize, wait: bool) -> usize {
+        self.workers[worker].io.poll(wait, |done| match done {
+            Done::Fiber(place) => self.workers[place.worker as usize].resume(place.fiber),
+            Done::Promised(promise, result) => {
+                let task = promise.task;
+                if let Some(error) = promise.keep(result) {
+                    self.note(task, error);
+                }
+                drop(promise);
+                if task.get().came(1) {
+                    self.report(Report::Ended(task));
+                }
+            }
+        })
+    }
+
+    /// An operation failed that nobody asked about.
+    fn note(&self, task: TaskRef, error: i64) {
+        let errno = -error as Errno;
+        let _ = self.first_error.compare_exchange(0, errno, Ordering::AcqRel, Ordering::Acquire);
+        let name = task.get().name().map_or("(no name)".into(), |name| name.to_string_lossy());
+        let error = io::Error::from_raw_os_error(errno);
+        say(&format!(
+            "a non-blocking operation of the task \"{name}\" failed or was short: {error}; it was \
+             started without a place for its result, and the next al_taskwait or al_stop gives it"
+        ));
+    }
+}
+
+fn check(options: &Options) -> Result<(), StartError> {
+    let wrong = StartError::Option;
+    if options.workers == 0 || options.workers > WORKERS_MAX {
+        return Err(wrong("workers has to be between 1 and 1024"));
+    }
+    if options.stack_bytes < STACK_BYTES_MIN || options.stack_bytes % 4096 != 0 {
+        return Err(wrong("stack_bytes has to be a multiple of 4096, and 16384 or more"));
+    }
+    if options.stacks_max < options.workers {
+        return Err(wrong("stacks_max has to be as many as there are workers, or more"));
+    }
+    if options.depth == 0 || options.depth > 32768 {
+        return Err(wrong("depth has to be between 1 and 32768"));
+    }
+    Ok(())
+}
+
+fn new_worker(options: &Options) -> io::Result<Worker> {
+    let engine =
+        engine::Options { depth: options.depth, prefer: options.engine, ..Default::default() };
+    Worker::new(Io::new(engine::open(&engine)?))
+}
+
+fn end(shared: &Shared, threads: Vec<JoinHandle<()>>) {
+    shared.ends.store(true, Ordering::SeqCst);
+    shared.workers.iter().for_each(Worker::wake);
+    for thread in threads {
+        if thread.join().is_err() {
+            say("a worker thread ended by an internal error");
+        }
+    }
+}
+
+fn words(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::SelfConflict { accesses: (one, other) } => format!(
+            "accesses {one} and {other} overlap, and one of them writes: a task cannot wait for \
+             itself; use one access for both"
+        ),
+        Refusal::BadRegion { access } => format!(
+            "access {access}: its region is empty or reversed, or has another number of dimensions \
+             than earlier regions of the same datum"
+        ),
+        other => format!("{other:?}"),
+    }
+}

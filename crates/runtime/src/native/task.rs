@@ -1,0 +1,251 @@
+//! What the native driver keeps of a task, and who may touch it when.
+//!
+//! A [`Task`] is made by `spawn`, owned by the core's table, and freed by the core when the scheduler
+//! forgets it. In between its address is known to the worker that runs it and to its outstanding
+//! operations. Why that is safe: the scheduler forgets a task only after its `Ended`, which is
+//! reported by whoever brings `left` to zero, and everybody who knows the address counts in `left`:
+//! the body, each event, each child.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | `id` | the core, before anybody else knows the task | everybody |
+//! | `body`, `argument` | `spawn` | the worker that runs it, once |
+//! | `left` | anybody who counts in it, with AcqRel | the one that brings it to zero |
+//! | `events` | the body (adds), anybody (takes), with AcqRel | the same |
+//! | `children` | the core | the body, under `waits` when it decides to pause |
+//! | `place` | the worker, under `waits` | who resumes it, under `waits` |
+
+use std::ffi::{c_char, c_void, CStr};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use graph::{Direction, Region, TaskId};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+/// What a task runs.
+pub type Body = extern "C-unwind" fn(*mut c_void);
+
+/// Bytes of a copied argument that need no memory of their own.
+const INLINE_BYTES: usize = 32;
+
+/// A task as other languages know it; 0 is none.
+pub type TaskNumber = u64;
+
+/// One use of a datum, known by its address.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The address, which is never followed.
+    pub base: usize,
+    /// What is done.
+    pub direction: Direction,
+    /// With which part.
+    pub region: Region,
+}
+
+/// What a body is called with.
+#[derive(Debug)]
+pub enum Argument {
+    /// A pointer of the program's.
+    Pointer(*mut c_void),
+    /// A copy in the task.
+    Inline([u64; INLINE_BYTES / 8]),
+    /// A copy in memory of its own.
+    Copied(Box<[u64]>),
+}
+
+impl Argument {
+    /// A copy of `bytes` bytes at `from`.
+    ///
+    /// # Safety
+    ///
+    /// `from` is valid for reads of `bytes` bytes.
+    pub unsafe fn copy(from: *const c_void, bytes: usize) -> Argument {
+        let mut inline = [0; INLINE_BYTES / 8];
+        if bytes <= INLINE_BYTES {
+            // SAFETY: the caller's promise; the destination has INLINE_BYTES.
+            unsafe { from.cast::<u8>().copy_to(inline.as_mut_ptr().cast(), bytes) };
+            return Argument::Inline(inline);
+        }
+        let mut copied = vec![0u64; bytes.div_ceil(8)].into_boxed_slice();
+        // SAFETY: as above; the destination was just made large enough.
+        unsafe { from.cast::<u8>().copy_to(copied.as_mut_ptr().cast(), bytes) };
+        Argument::Copied(copied)
+    }
+
+    fn pointer(&mut self) -> *mut c_void {
+        match self {
+            Argument::Pointer(pointer) => *pointer,
+            Argument::Inline(copy) => copy.as_mut_ptr().cast(),
+            Argument::Copied(copy) => copy.as_mut_ptr().cast(),
+        }
+    }
+}
+
+/// A task to spawn.
+#[derive(Debug)]
+pub struct Spawn {
+    /// What it runs.
+    pub body: Body,
+    /// Called with.
+    pub argument: Argument,
+    /// Called with the argument when the task is over.
+    pub drop: Option<Body>,
+    /// What it uses.
+    pub accesses: SmallVec<[Access; 4]>,
+    /// For messages; lives as long as the task.
+    pub name: *const c_char,
+    /// Higher runs first.
+    pub priority: i32,
+}
+
+/// Why a fiber waits, where somebody else resumes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// `pause`.
+    Pause,
+    /// For all children.
+    Children,
+}
+
+/// Whether the fiber of a task waits.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    /// A `resume` came before its `pause`.
+    pub(super) permit: bool,
+    /// The fiber, by its place on its worker.
+    pub(super) parked: Option<(Why, Place)>,
+}
+
+/// Where a fiber is: which worker, and which of its fibers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) worker: u32,
+    pub(super) fiber: u32,
+}
+
+/// A task.
+#[derive(Debug)]
+pub(super) struct Task {
+    id: AtomicU64,
+    pub(super) body: Body,
+    argument: std::cell::UnsafeCell<Argument>,
+    drop: Option<Body>,
+    name: *const c_char,
+    pub(super) parent: Option<TaskRef>,
+    /// The body, the events and the children that are not over.
+    left: AtomicU32,
+    events: AtomicU32,
+    pub(super) children: AtomicU32,
+    pub(super) waits: Mutex<Waits>,
+    /// The core was told that it takes no processor.
+    pub(super) told_paused: AtomicBool,
+    /// Time on a processor, in nanoseconds, by its worker alone.
+    pub(super) ran_ns: AtomicU64,
+    /// The worker that it was sent to.
+    pub(super) worker: AtomicU32,
+}
+
+/// A task that is known not to be over: see the module's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TaskRef(NonNull<Task>);
+
+// SAFETY: what is reached through it is atomic, locked, or used by one thread as the table says.
+unsafe impl Send for TaskRef {}
+
+// SAFETY: as for `TaskRef`; the raw pointers are the program's, which promised that they may be
+// used by the thread that runs the task.
+unsafe impl Send for Task {}
+// SAFETY: as above.
+unsafe impl Sync for Task {}
+
+impl Task {
+    pub(super) fn new(spawn: Spawn, parent: Option<TaskRef>) -> Task {
+        Task {
+            id: AtomicU64::new(0),
+            body: spawn.body,
+            argument: spawn.argument.into(),
+            drop: spawn.drop,
+            name: spawn.name,
+            parent,
+            left: AtomicU32::new(1),
+            events: AtomicU32::new(0),
+            children: AtomicU32::new(0),
+            waits: Mutex::default(),
+            told_paused: AtomicBool::new(false),
+            ran_ns: AtomicU64::new(0),
+            worker: AtomicU32::new(0),
+        }
+    }
+
+    pub(super) fn set_id(&self, id: TaskId) {
+        self.id.store(id.to_bits(), Ordering::Release);
+    }
+
+    pub(super) fn id(&self) -> TaskId {
+        TaskId::from_bits(self.id.load(Ordering::Acquire))
+    }
+
+    /// The number that other languages know it by.
+    pub(super) fn number(&self) -> TaskNumber {
+        self.id.load(Ordering::Acquire) + 1
+    }
+
+    /// Its name, for messages.
+    pub(super) fn name(&self) -> Option<&CStr> {
+        // SAFETY: the program promised a C string that lives as long as the task.
+        (!self.name.is_null()).then(|| unsafe { CStr::from_ptr(self.name) })
+    }
+
+    /// Runs the body.
+    pub(super) fn run(&self) {
+        // SAFETY: only the worker that the task was sent to calls this, once.
+        let pointer = unsafe { (*self.argument.get()).pointer() };
+        (self.body)(pointer);
+    }
+
+    /// One more thing has to come before the task is over.
+    pub(super) fn expect(&self, count: u32) {
+        let before = self.left.fetch_add(count, Ordering::AcqRel);
+        assert!(before > 0, "only a task that is not over expects more");
+    }
+
+    /// So many of them came. `true`: it is over, and the caller reports it.
+    #[must_use]
+    pub(super) fn came(&self, count: u32) -> bool {
+        let before = self.left.fetch_sub(count, Ordering::AcqRel);
+        assert!(before >= count, "nothing comes that was not expected");
+        before == count
+    }
+
+    pub(super) fn add_events(&self, count: u32) {
+        self.expect(count);
+        self.events.fetch_add(count, Ordering::AcqRel);
+    }
+
+    /// Takes events that the task waits for. `false`: it does not wait for so many.
+    pub(super) fn take_events(&self, count: u32) -> bool {
+        let take = |events: u32| events.checked_sub(count);
+        self.events.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok()
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if let Some(drop) = self.drop {
+            drop(self.argument.get_mut().pointer());
+        }
+    }
+}
+
+impl TaskRef {
+    pub(super) fn of(task: &Task) -> TaskRef {
+        TaskRef(NonNull::from(task))
+    }
+
+    /// The task.
+    pub(super) fn get(&self) -> &Task {
+        // SAFETY: whoever has a TaskRef counts in `left`, so the core has not freed the task.
+        unsafe { self.0.as_ref() }
+    }
+}

@@ -1,0 +1,383 @@
+//! Worker threads: loop fibers that take tasks, and the root that chooses the next fiber.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::ptr::null;
+use std::sync::atomic::{fence, AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use exec::native::fiber::{Fiber, Go, Left, Way};
+use exec::native::overflow;
+use exec::native::thread::{self, Bed};
+use exec::Linger;
+use parking_lot::Mutex;
+
+use super::inbox::Report;
+use super::io::Io;
+use super::runtime::Shared;
+use super::services;
+use super::task::{Place, TaskRef, Why};
+
+/// Fibers that are kept for the next task that needs one, for each worker.
+const IDLE_FIBERS_MAX: usize = 64;
+/// A worker looks at the completions of all others after so many tasks of its own.
+const LOOK_AROUND_TASKS: u32 = 16;
+
+/// What the others see of a worker.
+#[derive(Debug)]
+pub(super) struct Worker {
+    queue: Mutex<VecDeque<TaskRef>>,
+    queued: AtomicUsize,
+    resumed: Mutex<VecDeque<u32>>,
+    resumed_some: AtomicBool,
+    asleep: AtomicBool,
+    bed: Bed,
+    pub(super) io: Io,
+}
+
+impl Worker {
+    pub(super) fn new(io: Io) -> std::io::Result<Worker> {
+        Ok(Worker {
+            queue: Mutex::default(),
+            queued: AtomicUsize::new(0),
+            resumed: Mutex::default(),
+            resumed_some: AtomicBool::new(false),
+            asleep: AtomicBool::new(false),
+            bed: Bed::new()?,
+            io,
+        })
+    }
+
+    /// Sends it a task. `true`: it sleeps and has to be woken.
+    pub(super) fn give(&self, task: TaskRef) -> bool {
+        let mut queue = self.queue.lock();
+        queue.push_back(task);
+        self.queued.store(queue.len(), Ordering::Release);
+        drop(queue);
+        fence(Ordering::SeqCst);
+        self.asleep.load(Ordering::Acquire)
+    }
+
+    /// Takes a task back that it has not begun. `false`: it has.
+    pub(super) fn take_back(&self, task: TaskRef) -> bool {
+        let mut queue = self.queue.lock();
+        let Some(at) = queue.iter().rposition(|other| *other == task) else { return false };
+        queue.remove(at);
+        self.queued.store(queue.len(), Ordering::Release);
+        true
+    }
+
+    fn next_task(&self) -> Option<TaskRef> {
+        if self.queued.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut queue = self.queue.lock();
+        let task = queue.pop_front();
+        self.queued.store(queue.len(), Ordering::Release);
+        task
+    }
+
+    /// One of its fibers goes on.
+    pub(super) fn resume(&self, fiber: u32) {
+        let mut resumed = self.resumed.lock();
+        resumed.push_back(fiber);
+        self.resumed_some.store(true, Ordering::Release);
+        drop(resumed);
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Acquire) {
+            self.wake();
+        }
+    }
+
+    fn next_resumed(&self) -> Option<u32> {
+        if !self.resumed_some.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut resumed = self.resumed.lock();
+        let fiber = resumed.pop_front();
+        self.resumed_some.store(!resumed.is_empty(), Ordering::Release);
+        fiber
+    }
+
+    fn has_work(&self) -> bool {
+        self.resumed_some.load(Ordering::Acquire) || self.queued.load(Ordering::Acquire) > 0
+    }
+
+    /// Ends its sleep.
+    pub(super) fn wake(&self) {
+        self.bed.wake();
+    }
+
+    /// Has it woken by completions of this worker.
+    pub(super) fn watch(&self, other: &Worker) -> std::io::Result<()> {
+        self.bed.watch(other.io.fd())
+    }
+}
+
+/// A child of this task is over: the parent goes on if it waited, and is over if that was all.
+pub(super) fn child_is_over(workers: &[Worker], parent: TaskRef, reports: &mut Vec<Report>) {
+    let task = parent.get();
+    if task.children.fetch_sub(1, Ordering::AcqRel) == 1 {
+        resume(workers, parent, Why::Children);
+    }
+    if task.came(1) {
+        reports.push(Report::Ended(parent));
+    }
+}
+
+/// Resumes the fiber of a task if it waits for this. A pause that has not begun passes then.
+pub(super) fn resume(workers: &[Worker], task: TaskRef, why: Why) {
+    let mut waits = task.get().waits.lock();
+    match waits.parked {
+        Some((parked, place)) if parked == why => {
+            waits.parked = None;
+            drop(waits);
+            workers[place.worker as usize].resume(place.fiber);
+        }
+        _ if why == Why::Pause => waits.permit = true,
+        _ => {}
+    }
+}
+
+/// What only the thread itself uses.
+pub(super) struct Local {
+    pub(super) shared: Arc<Shared>,
+    pub(super) index: usize,
+    /// The task that runs now, if one does.
+    current: Cell<Option<TaskRef>>,
+    /// The fiber that runs now, and its way out.
+    fiber: Cell<u32>,
+    way: Cell<*const Way<'static>>,
+    fibers: RefCell<Vec<Option<Fiber>>>,
+    vacant: RefCell<Vec<u32>>,
+    idle: RefCell<Vec<u32>>,
+    tasks_since_look: Cell<u32>,
+    slice_began: Cell<u64>,
+}
+
+thread_local! {
+    static LOCAL: Cell<*const Local> = const { Cell::new(null()) };
+}
+
+/// The worker that the calling thread is.
+pub(super) fn local() -> Option<&'static Local> {
+    // SAFETY: set by `main` for as long as it runs, and only this thread sees it. No reference
+    // outlives the fiber that asked, and `main` ends after all fibers.
+    unsafe { LOCAL.get().as_ref() }
+}
+
+/// The task that the calling thread runs, and its worker.
+pub(super) fn here() -> Option<(&'static Local, TaskRef)> {
+    let local = local()?;
+    Some((local, local.current.get()?))
+}
+
+/// The whole life of a worker thread.
+pub(super) fn main(shared: Arc<Shared>, index: usize, processor: Option<usize>) {
+    thread::leave_signals_to_the_program();
+    overflow::prepare_thread();
+    if let Some(processor) = processor {
+        thread::pin(processor);
+    }
+    let local = Local {
+        shared,
+        index,
+        current: Cell::new(None),
+        fiber: Cell::new(0),
+        way: Cell::new(null()),
+        fibers: RefCell::default(),
+        vacant: RefCell::default(),
+        idle: RefCell::default(),
+        tasks_since_look: Cell::new(0),
+        slice_began: Cell::new(0),
+    };
+    LOCAL.set(&raw const local);
+    local.root();
+    local.end_idle_fibers();
+    LOCAL.set(null());
+}
+
+impl Local {
+    pub(super) fn me(&self) -> &Worker {
+        &self.shared.workers[self.index]
+    }
+
+    fn root(&self) {
+        let mut linger = Linger::default();
+        loop {
+            while let Some(fiber) = self.choose() {
+                self.go(fiber, Go::On);
+            }
+            if self.shared.ends.load(Ordering::Acquire) {
+                return;
+            }
+            self.rest(&mut linger);
+        }
+    }
+
+    /// The fiber that goes on next: a resumed one, or one that takes a task.
+    fn choose(&self) -> Option<u32> {
+        if let Some(fiber) = self.me().next_resumed() {
+            return Some(fiber);
+        }
+        if self.me().queued.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        if let Some(fiber) = self.idle.borrow_mut().pop() {
+            return Some(fiber);
+        }
+        // Without a stack, the task waits until another has ended.
+        let stack = self.shared.new_stack()?;
+        let local: *const Local = self;
+        let fiber = Fiber::new(stack, move |way| {
+            // SAFETY: the root, which owns the value, outlives all of its fibers.
+            unsafe { (*local).take_tasks(way) };
+        });
+        let slot = self.vacant.borrow_mut().pop();
+        let slot = slot.unwrap_or_else(|| {
+            self.fibers.borrow_mut().push(None);
+            self.fibers.borrow().len() as u32 - 1
+        });
+        self.fibers.borrow_mut()[slot as usize] = Some(fiber);
+        Some(slot)
+    }
+
+    /// Lets a fiber run until it leaves.
+    fn go(&self, slot: u32, go: Go) {
+        let mut fiber = self.fibers.borrow_mut()[slot as usize].take().expect("it is not running");
+        self.fiber.set(slot);
+        // Whatever others submitted must not wait for what this one does.
+        self.me().io.flush();
+        let left = fiber.go(go);
+        self.current.set(None);
+        match left {
+            Left::Paused => self.fibers.borrow_mut()[slot as usize] = Some(fiber),
+            Left::Idle if self.idle.borrow().len() < IDLE_FIBERS_MAX => {
+                self.fibers.borrow_mut()[slot as usize] = Some(fiber);
+                self.idle.borrow_mut().push(slot);
+            }
+            Left::Idle => {
+                let left = fiber.go(Go::End);
+                assert_eq!(left, Left::Ended, "it was told to end");
+                self.vacant.borrow_mut().push(slot);
+            }
+            Left::Ended => self.vacant.borrow_mut().push(slot),
+        }
+    }
+
+    fn end_idle_fibers(&self) {
+        for slot in self.idle.take() {
+            let fiber = self.fibers.borrow_mut()[slot as usize].take();
+            let left = fiber.expect("idle").go(Go::End);
+            assert_eq!(left, Left::Ended, "it was told to end");
+        }
+    }
+
+    /// The body of a loop fiber: task after task on this stack.
+    fn take_tasks(&self, way: &Way<'_>) {
+        loop {
+            // SAFETY: used by code on this fiber only, which `way` outlives.
+            self.way.set(unsafe { std::mem::transmute::<&Way<'_>, *const Way<'static>>(way) });
+            while let Some(task) = self.next() {
+                self.run(task);
+            }
+            if way.leave(Left::Idle) == Go::End {
+                return;
+            }
+        }
+    }
+
+    /// The next task for the fiber that asks, unless another fiber has to go on first.
+    fn next(&self) -> Option<TaskRef> {
+        self.between_tasks();
+        if self.me().resumed_some.load(Ordering::Acquire) {
+            return None;
+        }
+        self.me().next_task()
+    }
+
+    /// What is due when a task has ended or left.
+    fn between_tasks(&self) {
+        let since = self.tasks_since_look.get() + 1;
+        if since >= LOOK_AROUND_TASKS {
+            self.tasks_since_look.set(0);
+            self.look_around();
+        } else {
+            self.tasks_since_look.set(since);
+            if self.me().io.outstanding() > 0 {
+                self.shared.poll(self.index, false);
+            }
+        }
+        self.shared.services.call_all();
+    }
+
+    /// Takes completions of all workers. How many there were.
+    fn look_around(&self) -> usize {
+        (0..self.shared.workers.len()).map(|worker| self.shared.poll(worker, false)).sum()
+    }
+
+    fn run(&self, task: TaskRef) {
+        self.current.set(Some(task));
+        self.slice_began.set(exec::now_ns());
+        // Whatever was submitted must not wait for this body.
+        self.me().io.flush();
+        task.get().run();
+        let task = self.current.take().expect("it is the task of this fiber again");
+        self.count_slice(task);
+        if task.get().came(1) {
+            self.shared.report(Report::Ended(task));
+        } else if !task.get().told_paused.swap(true, Ordering::AcqRel) {
+            self.shared.report(Report::Paused(task));
+        }
+    }
+
+    fn count_slice(&self, task: TaskRef) {
+        let now = exec::now_ns();
+        let ran = now.saturating_sub(self.slice_began.replace(now));
+        task.get().ran_ns.fetch_add(ran, Ordering::Relaxed);
+    }
+
+    /// Where the running fiber is, for whoever resumes it.
+    pub(super) fn place(&self) -> Place {
+        Place { worker: self.index as u32, fiber: self.fiber.get() }
+    }
+
+    /// Leaves the running fiber; returns when it is resumed.
+    pub(super) fn pause(&self, task: TaskRef) {
+        let (fiber, way) = (self.fiber.get(), self.way.get());
+        self.count_slice(task);
+        if !task.get().told_paused.swap(true, Ordering::AcqRel) {
+            self.shared.report(Report::Paused(task));
+        }
+        // SAFETY: `way` belongs to the running fiber, on whose stack this is.
+        let go = unsafe { (*way).leave(Left::Paused) };
+        assert_eq!(go, Go::On, "a fiber in the middle of a task is not told to end");
+        self.current.set(Some(task));
+        self.fiber.set(fiber);
+        self.way.set(way);
+        self.slice_began.set(exec::now_ns());
+    }
+
+    /// Nothing to do: looks for completions, lingers if that pays, sleeps.
+    fn rest(&self, linger: &mut Linger) {
+        let me = self.me();
+        me.io.flush();
+        let look = || {
+            let some = self.look_around() > 0;
+            self.shared.settle_rest();
+            some || me.has_work()
+        };
+        if look() || linger.linger(look) {
+            return;
+        }
+        self.shared.services.call_all();
+        me.asleep.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let ends = self.shared.ends.load(Ordering::Acquire);
+        if !ends && !look() {
+            let timeout = if self.shared.services.are_there() { services::IDLE_MS } else { -1 };
+            linger.sleep(|| me.bed.sleep(timeout));
+        }
+        me.asleep.store(false, Ordering::SeqCst);
+    }
+}
