@@ -35,11 +35,15 @@ export CARGO_TERM_COLOR ?= auto
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } \
 		/^##@/ { printf "\n%s\n", substr($$0, 5) } \
-		/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+		/^[a-z-]+:.*## / { printf "  %-21s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
 setup: $(PACKAGE) ## Create .venv, install the tools, build and install the package
 	@echo 'ready: source $(VENV)/bin/activate'
+
+.PHONY: native
+native: ## Build the C library: libalongside and libalongside_preload, in target/release
+	cargo build --quiet --release --locked --package alongside-capi --package alongside-preload
 
 .PHONY: demo
 demo: $(PACKAGE) ## Run the main job, apps/hmmer: three ways, two disks (DEMO_FLAGS=--quick)
@@ -112,6 +116,14 @@ bench-overhead: $(PEERS) ## Cost of a task, beside other runtimes (OUT=folder)
 .PHONY: bench-overlap
 bench-overlap: $(PACKAGE) ## How much of the I/O is hidden, against the bound (OUT=folder)
 	$(PY) -m bench.overlap --out $(OUT) $(BENCH_FLAGS)
+
+.PHONY: bench-native-overhead
+bench-native-overhead: $(TOOLS) native ## Cost of a native task, beside OpenMP (OUT=folder)
+	$(PY) -m bench.native_overhead --out $(OUT) $(BENCH_FLAGS)
+
+.PHONY: bench-tiom
+bench-tiom: $(TOOLS) native ## The task-I/O meter (OUT=folder, BENCH_FLAGS=--quick: minutes)
+	$(PY) -m bench.tiom --out $(OUT) $(BENCH_FLAGS)
 
 .PHONY: bench-million
 bench-million: $(PACKAGE) ## A million tasks through one session; memory must not grow (OUT=folder)

@@ -117,6 +117,7 @@ int main(int argc, char **argv)
     }
     if (meter_is(&run, "prepare")) {
         blocks_write_file(&run);
+        printf("{\"filled\": %llu}\n", (unsigned long long)run.settings.file_bytes);
         return atomic_load(&run.is_failed) ? 1 : 0;
     }
     if (meter_is(&run, "io")) {

@@ -1,0 +1,72 @@
+"""Programs in C and C++ that a benchmark measures, and the C library of Alongside."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.common.interleave import NOTE_CHARS_MAX, ROOT, Outcome, Run, environment
+from bench.common.tree import new_mark
+
+HEADERS = ROOT / "crates" / "capi" / "include"
+LIBRARIES = ROOT / "target" / "release"
+LIBRARY = LIBRARIES / "libalongside.so"
+PRELOADED = LIBRARIES / "libalongside_preload.so"
+
+WARNINGS = ("-O2", "-g", "-Wall", "-Wextra", "-Werror")
+WITH_LIBRARY = (f"-I{HEADERS}", f"-L{LIBRARIES}", f"-Wl,-rpath,{LIBRARIES}", "-lalongside")
+KILLED_BY_TIME = "no answer in {:.0f} s"
+
+
+class BuildError(Exception):
+    """The compiler refused a program; its words are the message."""
+
+
+def compile_program(binary: Path, sources: Sequence[Path], flags: Sequence[str]) -> Path:
+    """Compile a program; C++ when a source of it ends with .cpp."""
+    compiler = "g++" if any(source.suffix == ".cpp" for source in sources) else "gcc"
+    if shutil.which(compiler) is None:
+        raise BuildError(f"{compiler} is not installed, so {binary.name} cannot be built")
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    command = [compiler, *WARNINGS, *map(str, sources), *flags, "-o", str(binary)]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        raise BuildError(f"cannot build {binary.name}:\n{made.stderr.strip()}")
+    return binary
+
+
+def with_environment(command: Sequence[str], **variables: str) -> tuple[str, ...]:
+    """The command with variables that this process and the others do not have."""
+    return ("env", *(f"{name}={value}" for name, value in variables.items()), *command)
+
+
+def execute(run: Run) -> Outcome:
+    """Run a program that prints one line of JSON; a value for each row, or a text why not."""
+    variables = environment(new_mark())
+    del variables["OMP_NUM_THREADS"]
+    try:
+        done = subprocess.run(
+            run.arguments,
+            cwd=ROOT,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=run.timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return dict.fromkeys(run.rows, KILLED_BY_TIME.format(run.timeout_s))
+    if done.returncode != 0:
+        return dict.fromkeys(run.rows, f"failed: {last_words(done.stderr, done.returncode)}")
+    values: dict[str, float | str] = json.loads(done.stdout)
+    return {row: values.get(row, "no value") for row in run.rows}
+
+
+def last_words(errors: str, code: int) -> str:
+    """The last line that a program said, cut to a length that fits a table."""
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    return lines[-1][:NOTE_CHARS_MAX] if lines else f"exit code {code}"

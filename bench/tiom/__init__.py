@@ -1,0 +1,1 @@
+"""The task-I/O meter: computation and I/O in tasks, over compute time and block size."""
