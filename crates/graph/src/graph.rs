@@ -240,7 +240,7 @@ impl<F: Clone> Graph<F> {
 
     fn check(&self, accesses: &[Access]) -> Result<SmallVec<[Extent; 1]>, Refused> {
         let mut extents = SmallVec::new();
-        let mut earlier: BTreeMap<DatumId, SmallVec<[usize; 2]>> = BTreeMap::new();
+        let mut earlier = Earlier::new(accesses.len());
         for (index, access) in accesses.iter().enumerate() {
             let extent = region::extent(&access.region).ok_or(Refused::BadRegion(index))?;
             match access.target {
@@ -259,11 +259,10 @@ impl<F: Clone> Graph<F> {
                     if !fits {
                         return Err(Refused::BadRegion(index));
                     }
-                    if accesses.len() > 1 {
-                        let same = earlier.entry(id).or_default();
-                        check_against_earlier(same, accesses, &extents, index, &extent)?;
-                        same.push(index);
+                    for other in earlier.of(accesses, id, index) {
+                        check_against_earlier(other, accesses, &extents, index, &extent)?;
                     }
+                    earlier.add(id, index);
                 }
             }
             extents.push(extent);
@@ -272,23 +271,50 @@ impl<F: Clone> Graph<F> {
     }
 }
 
-/// Checks an access against the earlier ones of its task to the same datum.
+/// Accesses of a task up to which looking through all of them is quicker than a map.
+const FEW_ACCESSES: usize = 8;
+
+/// Which earlier accesses of a task are to the same datum.
+struct Earlier(Option<BTreeMap<DatumId, SmallVec<[usize; 2]>>>);
+
+impl Earlier {
+    fn new(accesses: usize) -> Earlier {
+        Earlier((accesses > FEW_ACCESSES).then(BTreeMap::new))
+    }
+
+    /// Those to `id` among the first `index`.
+    fn of(&self, accesses: &[Access], id: DatumId, index: usize) -> SmallVec<[usize; 2]> {
+        match &self.0 {
+            Some(map) => map.get(&id).cloned().unwrap_or_default(),
+            None => {
+                let same = |other: &usize| accesses[*other].target == Target::Datum(id);
+                (0..index).filter(same).collect()
+            }
+        }
+    }
+
+    fn add(&mut self, id: DatumId, index: usize) {
+        if let Some(map) = &mut self.0 {
+            map.entry(id).or_default().push(index);
+        }
+    }
+}
+
+/// Checks an access against an earlier one of its task to the same datum.
 fn check_against_earlier(
-    earlier: &[usize],
+    other: usize,
     accesses: &[Access],
     extents: &[Extent],
     index: usize,
     extent: &Extent,
 ) -> Result<(), Refused> {
-    for other in earlier.iter().copied() {
-        let shapes = (extent.len(), extents[other].len());
-        if shapes.0 != shapes.1 && shapes.0 != 0 && shapes.1 != 0 {
-            return Err(Refused::BadRegion(index));
-        }
-        let writes = accesses[other].direction.writes() || accesses[index].direction.writes();
-        if writes && region::overlap(extent, &extents[other]) {
-            return Err(Refused::SelfConflict(other, index));
-        }
+    let shapes = (extent.len(), extents[other].len());
+    if shapes.0 != shapes.1 && shapes.0 != 0 && shapes.1 != 0 {
+        return Err(Refused::BadRegion(index));
+    }
+    let writes = accesses[other].direction.writes() || accesses[index].direction.writes();
+    if writes && region::overlap(extent, &extents[other]) {
+        return Err(Refused::SelfConflict(other, index));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The runtime of a process: starting and stopping it, and what programs ask of it.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -9,7 +9,7 @@ use engine::Prefer;
 use exec::native::stacks::{Limits, Stack, Stacks, STACK_BYTES_MIN};
 use exec::native::{overflow, thread};
 use graph::{Direction, Region};
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use sched::Refusal;
 
 use super::core::{After, Core};
@@ -25,6 +25,9 @@ use super::Errno;
 pub const WORKERS_MAX: usize = 1024;
 /// Tasks that may be alive before a spawn from outside a task waits for some to end.
 const TASKS_LIVE_MAX: usize = 1 << 20;
+
+/// Looks at the core's lock before a thread sleeps for it.
+const LOCK_SPINS: u32 = 200;
 
 /// How a runtime is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +80,8 @@ pub(super) struct Shared {
     pub(super) services: Services,
     stacks: Arc<Stacks>,
     live: AtomicUsize,
+    /// Tasks that were spawned from outside of tasks, ever.
+    pub(super) spawned: AtomicU64,
     waiting: AtomicUsize,
     ended: Mutex<()>,
     some_ended: Condvar,
@@ -151,6 +156,7 @@ impl Runtime {
             services: Services::default(),
             stacks: Stacks::new(limits),
             live: AtomicUsize::new(0),
+            spawned: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
             ended: Mutex::new(()),
             some_ended: Condvar::new(),
@@ -211,6 +217,7 @@ impl Runtime {
             if self.0.live.load(Ordering::Relaxed) >= TASKS_LIVE_MAX && worker::local().is_none() {
                 self.wait_until_at_most(TASKS_LIVE_MAX / 2);
             }
+            self.0.spawned.fetch_add(1, Ordering::Relaxed);
         }
         self.0.with_core(|core| core.spawn(spawn, parent)).map_err(|refusal| words(&refusal))
     }
@@ -456,10 +463,26 @@ impl Shared {
         self.settle_rest();
     }
 
+    /// The core's lock. It is held for less than a switch of threads takes: worth a short spin.
+    fn lock_core(&self) -> MutexGuard<'_, Core> {
+        for _ in 0..LOCK_SPINS {
+            if let Some(core) = self.core.try_lock() {
+                return core;
+            }
+            std::hint::spin_loop();
+        }
+        self.core.lock()
+    }
+
+    /// Leaves a report for whoever works with the core next. The caller sees to it that somebody does.
+    pub(super) fn leave(&self, report: Report) {
+        self.inbox.put(report);
+    }
+
     /// Works with the core, then hands over what was reported meanwhile.
     fn with_core<T>(&self, work: impl FnOnce(&mut Core) -> T) -> T {
         let mut after = After::default();
-        let mut core = self.core.lock();
+        let mut core = self.lock_core();
         let result = work(&mut core);
         core.settle(&self.inbox, &self.workers, &mut after);
         self.live.store(core.live, Ordering::SeqCst);

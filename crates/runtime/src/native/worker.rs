@@ -23,6 +23,11 @@ const IDLE_FIBERS_MAX: usize = 64;
 /// A worker looks at the completions of all others after so many tasks of its own.
 const LOOK_AROUND_TASKS: u32 = 16;
 
+/// Reports that a worker leaves to the program before it hands them over itself.
+const REPORTS_LEFT_MAX: u32 = 16;
+/// Looks at its own queue before a worker lets others have the processor: for some microseconds.
+const LOOKS_BEFORE_LINGER: u32 = 100;
+
 /// What the others see of a worker.
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -153,6 +158,8 @@ pub(super) struct Local {
     idle: RefCell<Vec<u32>>,
     tasks_since_look: Cell<u32>,
     slice_began: Cell<u64>,
+    spawned_seen: Cell<u64>,
+    reports_left: Cell<u32>,
 }
 
 thread_local! {
@@ -190,6 +197,8 @@ pub(super) fn main(shared: Arc<Shared>, index: usize, processor: Option<usize>) 
         idle: RefCell::default(),
         tasks_since_look: Cell::new(0),
         slice_began: Cell::new(0),
+        spawned_seen: Cell::new(0),
+        reports_left: Cell::new(0),
     };
     LOCAL.set(&raw const local);
     local.root();
@@ -325,9 +334,24 @@ impl Local {
         let task = self.current.take().expect("it is the task of this fiber again");
         self.count_slice(task);
         if task.get().came(1) {
-            self.shared.report(Report::Ended(task));
+            self.shared.leave(Report::Ended(task));
+            self.see_to_reports();
         } else if !task.get().told_paused.swap(true, Ordering::AcqRel) {
             self.shared.report(Report::Paused(task));
+        }
+    }
+
+    /// While the program spawns, it works with the core all the time and takes the reports too:
+    /// the core's memory stays in one cache. Else the worker does. One that has nothing left to
+    /// do looks after a moment in any case (`rest`).
+    fn see_to_reports(&self) {
+        let spawned = self.shared.spawned.load(Ordering::Relaxed);
+        let since = self.reports_left.get() + 1;
+        if spawned == self.spawned_seen.replace(spawned) || since >= REPORTS_LEFT_MAX {
+            self.reports_left.set(0);
+            self.shared.settle_rest();
+        } else {
+            self.reports_left.set(since);
         }
     }
 
@@ -367,7 +391,16 @@ impl Local {
             self.shared.settle_rest();
             some || me.has_work()
         };
-        if look() || linger.linger(look) {
+        if self.look_around() > 0 || me.has_work() {
+            return;
+        }
+        for _ in 0..LOOKS_BEFORE_LINGER {
+            std::hint::spin_loop();
+            if me.has_work() {
+                return;
+            }
+        }
+        if linger.linger(look) {
             return;
         }
         self.shared.services.call_all();
