@@ -24,7 +24,8 @@ BANDWIDTH_COLOURS = LinearSegmentedColormap.from_list(
 )
 MISSING_COLOUR = "#d9d9d9"
 SCALE_MIN_PERCENT = 20.0
-DARK = 0.62
+DARK_GAIN = 0.33
+DARK_BANDWIDTH = 0.55
 LINES, COLUMNS = 2, 3
 CELL_WIDTH, CELL_HEIGHT = 0.46, 0.34
 PANEL_WIDTH_MIN, PANEL_HEIGHT_MIN = 3.6, 2.3
@@ -92,7 +93,7 @@ def draw_group(cells: Sequence[Judged], path: Path, title: str, note: str) -> No
         row[0].set_ylabel("compute time of a task, ms")
         for panel in row if line == LINES - 1 else []:
             panel.set_xlabel("block of a transfer")
-    style.finish(made, path, title, note)
+    style.finish(made, path, title, f"{note}. Green: faster, red: slower, grey: no figure.")
 
 
 def place(cell: Judged) -> tuple[float, int]:
@@ -122,11 +123,12 @@ def draw_map(
             if value != value:
                 continue
             shade = norm(value)
-            is_dark = shade > DARK + 0.2 or (colours.name == "speedup" and shade < 1 - DARK - 0.2)
+            is_gain = colours.name == SPEEDUP_COLOURS.name
+            is_dark = abs(shade - 0.5) > DARK_GAIN if is_gain else shade > DARK_BANDWIDTH
             panel.text(
                 column,
                 line,
-                label(value, colours.name == "speedup"),
+                label(value, is_gain),
                 ha="center",
                 va="center",
                 fontsize=7,
