@@ -1,4 +1,4 @@
-"""Programs in C and C++ that a benchmark measures, and the C library of Alongside."""
+"""Programs in C that a benchmark measures, and the C library of Alongside."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ class BuildError(Exception):
 
 
 def compile_program(binary: Path, sources: Sequence[Path], flags: Sequence[str]) -> Path:
-    """Compile a program; C++ when a source of it ends with .cpp."""
-    compiler = "g++" if any(source.suffix == ".cpp" for source in sources) else "gcc"
-    if shutil.which(compiler) is None:
-        raise BuildError(f"{compiler} is not installed, so {binary.name} cannot be built")
+    """Compile a program in C with gcc."""
+    if shutil.which("gcc") is None:
+        raise BuildError(f"gcc is not installed, so {binary.name} cannot be built")
     binary.parent.mkdir(parents=True, exist_ok=True)
-    command = [compiler, *WARNINGS, *map(str, sources), *flags, "-o", str(binary)]
+    command = ["gcc", *WARNINGS, *map(str, sources), *flags, "-o", str(binary)]
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     if made.returncode != 0:
         raise BuildError(f"cannot build {binary.name}:\n{made.stderr.strip()}")

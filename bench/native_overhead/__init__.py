@@ -1,0 +1,1 @@
+"""What an empty native task costs, beside OpenMP."""
