@@ -121,9 +121,9 @@ impl Drop for Buffer {
         match self.owner {
             // SAFETY: `new` allocated it with this layout, and nothing else gives it back.
             Owner::Pages => unsafe { dealloc(self.start.as_ptr(), pages(self.len)) },
-            // SAFETY: `from` took it from a vector with this length and capacity.
             Owner::Vec { capacity } => {
-                drop(unsafe { Vec::from_raw_parts(self.start.as_ptr(), self.len, capacity) })
+                // SAFETY: `from` took it from a vector with this length and capacity.
+                drop(unsafe { Vec::from_raw_parts(self.start.as_ptr(), self.len, capacity) });
             }
             Owner::Nobody => {}
         }
