@@ -1,7 +1,6 @@
 //! Spawning tasks and waiting for them.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::ptr::null;
 
 use runtime::native::{self, say, Access, Argument, Body, Direction, Region, Span, Spawn};
 
@@ -111,7 +110,7 @@ unsafe fn read(access: &AlAccess) -> Result<Access, &'static str> {
         0 => Region::Whole,
         1 => Region::Range(span(access.span)),
         more if more > DIMENSIONS_MAX => return Err("more than AL_DIMENSIONS_MAX dimensions"),
-        _ if access.spans == null() => return Err("it has dimensions, but spans is NULL"),
+        _ if access.spans.is_null() => return Err("it has dimensions, but spans is NULL"),
         // SAFETY: the caller's promise.
         more => Region::Box(unsafe {
             (0..more as usize).map(|number| span(*access.spans.add(number))).collect()

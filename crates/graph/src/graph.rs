@@ -45,7 +45,7 @@ pub(crate) struct Version<F> {
     /// For a version that several tasks write together.
     pub(crate) group: Option<Box<Group<F>>>,
     /// Tasks that wait for it.
-    pub(crate) waiters: SmallVec<[TaskId; 1]>,
+    pub(crate) waiters: SmallVec<[TaskId; 5]>,
     pub(crate) size: u64,
     pub(crate) node: u32,
 }
@@ -96,14 +96,14 @@ pub(crate) struct Node {
     pub(crate) over: bool,
     pub(crate) handed_out: bool,
     pub(crate) poisoned: bool,
-    pub(crate) reads: SmallVec<[VersionId; 2]>,
+    pub(crate) reads: SmallVec<[VersionId; 6]>,
     /// Returns, then written values in the order of their accesses.
     pub(crate) outputs: SmallVec<[VersionId; 1]>,
     /// Versions of data in place.
     pub(crate) in_place: SmallVec<[VersionId; 1]>,
     /// Tasks that wait for its end.
-    pub(crate) successors: Vec<TaskId>,
-    pub(crate) bound: SmallVec<[Bound; 1]>,
+    pub(crate) successors: SmallVec<[TaskId; 5]>,
+    pub(crate) bound: SmallVec<[Bound; 2]>,
     pub(crate) locks: Vec<(DatumId, Extent)>,
 }
 
@@ -212,6 +212,7 @@ impl<F: Clone> Graph<F> {
     /// Takes a task with `returns` values of its own and these accesses.
     pub fn submit(&mut self, returns: u32, accesses: &[Access]) -> Result<TaskId, Refused> {
         let extents = self.check(accesses)?;
+        // It is there while its accesses are bound: what is not there counts as ended.
         let task = TaskId(self.tasks.insert(Node::default()));
         let mut draft = Draft { task, node: Node::default() };
         for _ in 0..returns {
@@ -238,7 +239,7 @@ impl<F: Clone> Graph<F> {
         Ok(task)
     }
 
-    fn check(&self, accesses: &[Access]) -> Result<SmallVec<[Extent; 1]>, Refused> {
+    fn check(&self, accesses: &[Access]) -> Result<SmallVec<[Extent; 6]>, Refused> {
         let mut extents = SmallVec::new();
         let mut earlier = Earlier::new(accesses.len());
         for (index, access) in accesses.iter().enumerate() {

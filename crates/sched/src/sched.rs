@@ -176,18 +176,18 @@ impl Sched {
     pub fn submit(
         &mut self,
         now: Time,
-        spec: TaskSpec,
+        spec: &TaskSpec,
         out: &mut Vec<Instruction>,
     ) -> Result<Submitted, Refusal> {
         self.now = self.now.max(now);
-        self.check(&spec)?;
+        self.check(spec)?;
         let task = self.graph.submit(spec.returns, &spec.accesses).map_err(refusal)?;
         let index = task.0.index as usize;
         if index >= self.records.len() {
             self.records.resize_with(index + 1, || None);
         }
         assert!(self.records[index].is_none(), "the record of an earlier task is gone");
-        self.records[index] = Some(Record::new(task, &spec));
+        self.records[index] = Some(Record::new(task, spec));
         self.step(task, Input::Submit);
         let outputs = SmallVec::from_slice(self.graph.outputs(task));
         self.settle(out);

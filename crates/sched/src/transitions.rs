@@ -87,9 +87,23 @@ pub const TRANSITIONS: &[Transition] = &[
 
 /// Where an input leads from a state, if it may come there.
 pub fn next(from: State, input: Input) -> Option<State> {
-    let found = TRANSITIONS.iter().find(|line| line.from == from && line.input == input);
-    found.map(|line| line.to)
+    NEXT[from as usize][input as usize]
 }
+
+/// The table by state and input, made from the lines when this is compiled.
+const NEXT: [[Option<State>; INPUTS]; STATES] = {
+    let mut next = [[None; INPUTS]; STATES];
+    let mut at = 0;
+    while at < TRANSITIONS.len() {
+        let line = &TRANSITIONS[at];
+        next[line.from as usize][line.input as usize] = Some(line.to);
+        at += 1;
+    }
+    next
+};
+
+const STATES: usize = State::Cancelled as usize + 1;
+const INPUTS: usize = Input::Cancel as usize + 1;
 
 impl core::fmt::Display for State {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

@@ -321,7 +321,7 @@ fn a_long_chain_is_cancelled_and_forgotten_without_recursion() {
     let mut last = first.outputs[0];
     for _ in 1..TASKS {
         specs.accesses = vec![reads(last)];
-        last = driver.sched.submit(0, specs.clone(), &mut out).unwrap().outputs[0];
+        last = driver.sched.submit(0, &specs, &mut out).unwrap().outputs[0];
     }
     let outcome = sched::Outcome::Raised(Arc::from(*b"oops"));
     let ended = Event::Ended { task: first.id, executor: E0, outcome, ran: 1 };

@@ -3,7 +3,7 @@
 mod driver;
 
 use driver::*;
-use sched::{Config, Kind, TaskSpec};
+use sched::{Config, TaskSpec};
 
 #[test]
 fn an_executor_whose_task_pauses_takes_the_next() {

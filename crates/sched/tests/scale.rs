@@ -38,7 +38,7 @@ impl Wide {
     }
 
     fn submit(&mut self, spec: TaskSpec) -> sched::Submitted {
-        let taken = self.driver.sched.submit(0, spec, &mut self.out).expect("taken");
+        let taken = self.driver.sched.submit(0, &spec, &mut self.out).expect("taken");
         self.take();
         taken
     }

@@ -214,7 +214,7 @@ impl<'a> World<'a> {
         let mut out = Vec::new();
         self.tell(|| format!("submit task {}", plan.task));
         let before = (self.sched.live_tasks(), self.sched.live_versions());
-        match (self.sched.submit(self.now, spec, &mut out), plan.expect) {
+        match (self.sched.submit(self.now, &spec, &mut out), plan.expect) {
             (Ok(submitted), None) => {
                 let bound = self.sched.bound(submitted.task).to_vec();
                 let live = self.sched.state(submitted.task).is_some();

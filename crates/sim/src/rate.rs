@@ -142,7 +142,7 @@ impl Bench {
         self.now += 100;
         self.events += 1;
         self.live += 1;
-        let submitted = self.sched.submit(self.now, spec, &mut self.out);
+        let submitted = self.sched.submit(self.now, &spec, &mut self.out);
         let output = submitted.expect("nothing is wrong with it").outputs[0];
         self.carry_out();
         output

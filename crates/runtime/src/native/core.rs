@@ -4,6 +4,8 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use graph::{Region, Target, TaskId};
+use smallvec::SmallVec;
+
 use sched::{
     Config, Constraint, Event, ExecutorId, FunctionId, Instruction, Kind, NodeId, OnFailure,
     Outcome, Refusal, Sched, TaskSpec,
@@ -26,7 +28,8 @@ pub(super) struct Core {
     /// By the index of the scheduler's identifier.
     tasks: Vec<Option<Box<Task>>>,
     functions: Table<usize, FunctionId>,
-    nameless: Arc<str>,
+    /// What is submitted next: one value, so that its memory is there already.
+    spec: Option<TaskSpec>,
     out: Vec<Instruction>,
     reports: Vec<Report>,
     now: u64,
@@ -38,11 +41,9 @@ pub(super) struct Core {
 #[derive(Debug, Default)]
 pub(super) struct After {
     /// Tasks that are over and have to be freed (their `drop` is the program's code).
-    pub(super) over: Vec<Box<Task>>,
+    pub(super) over: SmallVec<[Box<Task>; 8]>,
     /// Workers that got something, each once.
-    pub(super) woken: Vec<usize>,
-    /// The last task is over.
-    pub(super) all_over: bool,
+    pub(super) woken: SmallVec<[usize; 8]>,
 }
 
 impl Core {
@@ -59,7 +60,7 @@ impl Core {
             data: Data::default(),
             tasks: Vec::new(),
             functions: Table::default(),
-            nameless: Arc::from("task"),
+            spec: None,
             out: Vec::new(),
             reports: Vec::new(),
             now: 0,
@@ -70,6 +71,8 @@ impl Core {
             let up = Event::ExecutorUp { executor, kind: Kind::Compute, node: NodeId(0), slots: 1 };
             core.sched.handle(0, up, &mut core.out);
         }
+        let function = core.sched.add_function(Arc::from("task"));
+        core.spec = Some(blank(function));
         core
     }
 
@@ -79,26 +82,17 @@ impl Core {
         mut spawn: Spawn,
         parent: Option<TaskRef>,
     ) -> Result<(), Refusal> {
-        let function = self.function(spawn.body);
-        let accesses = std::mem::take(&mut spawn.accesses);
+        let mut spec = self.spec.take().expect("given back below");
+        spec.function = self.function(spawn.body);
+        spec.priority = spawn.priority;
         let domain = parent.map(|parent| parent.get().id());
-        let accesses = accesses.into_iter().map(|access| self.bind(domain, access)).collect();
-        let spec = TaskSpec {
-            function,
-            name: self.nameless.clone(),
-            kind: Kind::Compute,
-            cpus: 1,
-            priority: spawn.priority,
-            retries: 0,
-            timeout: None,
-            on_failure: OnFailure::Fail,
-            constraint: Constraint::default(),
-            returns: 0,
-            accesses,
-            produces: 0,
-            layer: None,
-        };
-        let task = self.sched.submit(self.now, spec, &mut self.out)?.task;
+        spec.accesses.clear();
+        for access in std::mem::take(&mut spawn.accesses) {
+            spec.accesses.push(self.bind(domain, access));
+        }
+        let taken = self.sched.submit(self.now, &spec, &mut self.out);
+        self.spec = Some(spec);
+        let task = taken?.task;
         let index = task.0.index as usize;
         if index >= self.tasks.len() {
             self.tasks.resize_with(index + 1, || None);
@@ -116,8 +110,8 @@ impl Core {
     }
 
     fn function(&mut self, body: Body) -> FunctionId {
-        let (sched, name) = (&mut self.sched, &self.nameless);
-        *self.functions.entry(body as usize).or_insert_with(|| sched.add_function(name.clone()))
+        let (bits, sched) = (body as usize, &mut self.sched);
+        *self.functions.entry(bits).or_insert_with(|| sched.add_function(Arc::from("task")))
     }
 
     fn bind(&mut self, domain: Option<TaskId>, access: Access) -> graph::Access {
@@ -220,8 +214,26 @@ impl Core {
         after.over.push(task);
         if self.live == 0 {
             self.data.all_is_over(&mut self.sched, &mut self.out);
-            after.all_over = true;
         }
+    }
+}
+
+/// A task with nothing filled in.
+fn blank(function: FunctionId) -> TaskSpec {
+    TaskSpec {
+        function,
+        name: Arc::from("task"),
+        kind: Kind::Compute,
+        cpus: 1,
+        priority: 0,
+        retries: 0,
+        timeout: None,
+        on_failure: OnFailure::Fail,
+        constraint: Constraint::default(),
+        returns: 0,
+        accesses: Vec::new(),
+        produces: 0,
+        layer: None,
     }
 }
 

@@ -210,7 +210,7 @@ impl State {
         let (returns, kind) = (spec.returns, spec.kind);
         let bandwidth = spec.constraint.bandwidth;
         let renamed = call.overrides.name.clone();
-        let taken = self.sched.submit(now, spec, &mut self.out).map_err(SpawnError::Refused)?;
+        let taken = self.sched.submit(now, &spec, &mut self.out).map_err(SpawnError::Refused)?;
         let id = taken.task;
         let function = self.functions.get_mut(&call.function).expect("looked up above");
         function.tasks += 1;

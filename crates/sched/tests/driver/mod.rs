@@ -99,7 +99,7 @@ impl Driver {
 
     pub fn try_submit(&mut self, spec: TaskSpec) -> Result<Taken, Refusal> {
         let mut out = Vec::new();
-        let taken = self.sched.submit(self.now, spec, &mut out);
+        let taken = self.sched.submit(self.now, &spec, &mut out);
         self.sched.validate().expect("sound after a submission");
         let taken = taken?;
         Ok(Taken { id: taken.task, outputs: taken.outputs.to_vec(), out })
