@@ -16,7 +16,7 @@ TOOLS := $(VENV)/stamp-tools
 PACKAGE := $(VENV)/stamp-package
 PEERS := $(VENV)/stamp-peers
 
-PACKAGE_CRATES := graph sched exec runtime pybind
+PACKAGE_CRATES := graph sched ops engine exec runtime pybind
 PACKAGE_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find $(PACKAGE_CRATES:%=crates/%) -name '*.rs' -o -name Cargo.toml)
 

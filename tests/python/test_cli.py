@@ -182,8 +182,24 @@ def test_the_progress_bar_is_for_terminals(app):
 
 def test_info():
     done = subprocess.run([*COMMAND, "info"], capture_output=True, text=True, check=True)
-    for word in ("processors", "memory", "io_uring", "storage layers", "default"):
+    for word in ("processors", "memory", "engine", "storage layers", "default"):
         assert word in done.stdout
+
+
+def test_info_tells_the_engine_and_why():
+    environment = {**os.environ, "ALONGSIDE_ENGINE": "threads"}
+    command = [*COMMAND, "info"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("engine"))
+    assert "threads" in line and "ALONGSIDE_ENGINE" in line
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as nobody:
+        done = subprocess.run([*COMMAND, "info"], stdout=nobody, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_help_names_every_option():

@@ -76,8 +76,10 @@ pub(crate) struct Machine {
     processors: usize,
     /// Bytes of memory.
     memory_bytes: u64,
-    /// None if io_uring works here, else why not.
-    no_io_uring: Option<String>,
+    /// The engine that does file operations here: io_uring or threads.
+    engine: String,
+    /// Why that one.
+    engine_reason: String,
 }
 
 /// Looks at this computer.
@@ -87,7 +89,8 @@ pub(crate) fn machine() -> Machine {
     Machine {
         processors: found.processors,
         memory_bytes: found.memory_bytes,
-        no_io_uring: found.io_uring.err(),
+        engine: found.engine.name.into(),
+        engine_reason: found.engine.reason,
     }
 }
 

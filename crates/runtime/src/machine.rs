@@ -1,4 +1,4 @@
-//! What this machine offers: processors, memory, io_uring, and what its kernel killed.
+//! What this machine offers: processors, memory, an engine, and what its kernel killed.
 
 use std::path::{Path, PathBuf};
 
@@ -9,14 +9,14 @@ pub struct Machine {
     pub processors: usize,
     /// Bytes of memory that it may use: physical, or the limit of its control group.
     pub memory_bytes: u64,
-    /// Whether io_uring can be used, and why not.
-    pub io_uring: Result<(), String>,
+    /// The engine that file operations get here, and why that one.
+    pub engine: engine::About,
 }
 
 impl Machine {
     /// Looks.
     pub fn probe() -> Machine {
-        Machine { processors: processors(), memory_bytes: memory_bytes(), io_uring: io_uring() }
+        Machine { processors: processors(), memory_bytes: memory_bytes(), engine: engine::about() }
     }
 }
 
@@ -94,32 +94,6 @@ fn vmstat_oom_kills() -> u64 {
     count.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Whether a ring can be made, by trying.
-fn io_uring() -> Result<(), String> {
-    // A struct io_uring_params, all zero: no wishes.
-    let mut parameters = [0u8; 120];
-    // SAFETY: the kernel writes at most 120 bytes, the size of its structure.
-    let ring = unsafe { libc::syscall(libc::SYS_io_uring_setup, 2u32, parameters.as_mut_ptr()) };
-    if ring >= 0 {
-        // SAFETY: `ring` is a descriptor that was just given to us alone.
-        unsafe { libc::close(ring as i32) };
-        return Ok(());
-    }
-    let error = std::io::Error::last_os_error();
-    Err(match error.raw_os_error() {
-        Some(libc::ENOSYS) => "this kernel has no io_uring".to_string(),
-        Some(libc::EPERM) => {
-            let switch = number(Path::new("/proc/sys/kernel/io_uring_disabled"));
-            match switch {
-                Some(1 | 2) => "forbidden by the sysctl kernel.io_uring_disabled".to_string(),
-                _ => "forbidden here (a seccomp filter, as containers have)".to_string(),
-            }
-        }
-        Some(libc::ENOMEM) => "no locked memory left for a ring (see ulimit -l)".to_string(),
-        _ => format!("io_uring_setup: {error}"),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,9 +103,8 @@ mod tests {
         let machine = Machine::probe();
         assert!(machine.processors >= 1);
         assert!(machine.memory_bytes > 1 << 20);
-        if let Err(why) = machine.io_uring {
-            assert!(!why.is_empty());
-        }
+        assert!(["io_uring", "threads"].contains(&machine.engine.name));
+        assert!(!machine.engine.reason.is_empty());
         assert!(oom_kills() < u64::MAX);
     }
 }

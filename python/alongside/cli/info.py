@@ -26,12 +26,11 @@ def main(options: argparse.Namespace) -> int:
     from alongside import __version__
 
     machine = _native.machine()
-    uring = "works" if machine.no_io_uring is None else f"no: {machine.no_io_uring}"
     print(f"alongside    {__version__}, Python {platform.python_version()}")
     print(f"system       {platform.system()} {platform.release()} ({platform.machine()})")
     print(f"processors   {machine.processors}")
     print(f"memory       {units.size(machine.memory_bytes)}")
-    print(f"io_uring     {uring}")
+    print(f"engine       {machine.engine} ({machine.engine_reason})")
     where = options.storage or "no storage file: the working directory"
     print(f"\nstorage layers ({where})")
     for layer in _native.read_storage(options.storage):
