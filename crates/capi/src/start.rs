@@ -1,6 +1,7 @@
 //! Starting and stopping the runtime.
 
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr, CString};
+use std::io::ErrorKind;
 use std::ptr::null;
 
 use parking_lot::Mutex;
@@ -71,8 +72,12 @@ pub unsafe extern "C" fn al_start(options: *const AlOptions) -> c_int {
             -libc::EINVAL
         }
         Err(StartError::System(error)) => {
-            say(&format!("al_start: the system would not start the workers: {error}"));
-            -error.raw_os_error().unwrap_or(libc::EIO)
+            say(&format!("al_start: the workers cannot be started: {error}"));
+            -error.raw_os_error().unwrap_or(match error.kind() {
+                ErrorKind::InvalidInput => libc::EINVAL,
+                ErrorKind::Unsupported => libc::ENOSYS,
+                _ => libc::EIO,
+            })
         }
     }
 }

@@ -23,6 +23,8 @@ pub const SLAB_STACKS: usize = 64;
 pub const WARM_STACKS: usize = 256;
 /// The least that a fiber can work with, in bytes.
 pub const STACK_BYTES_MIN: usize = 16 << 10;
+/// The most, in bytes: a slab of them has to fit into the addresses of a process.
+pub const STACK_BYTES_MAX: usize = 1 << 30;
 
 /// `MADV_GUARD_INSTALL`, which the C library does not name yet.
 const GUARD_INSTALL: libc::c_int = 102;
@@ -71,7 +73,8 @@ pub struct Stack {
 impl Stacks {
     /// An empty pool.
     pub fn new(limits: Limits) -> Arc<Stacks> {
-        assert!(limits.stack_bytes >= STACK_BYTES_MIN && limits.stack_bytes % GUARD_BYTES == 0);
+        assert!((STACK_BYTES_MIN..=STACK_BYTES_MAX).contains(&limits.stack_bytes));
+        assert!(limits.stack_bytes % GUARD_BYTES == 0);
         let light_guards = AtomicBool::new(true);
         Arc::new(Stacks { limits, free: Mutex::default(), light_guards })
     }

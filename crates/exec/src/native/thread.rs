@@ -40,17 +40,23 @@ pub fn pin(processor: usize) -> bool {
     }
 }
 
-/// Lets the calling thread take no signals but those that it causes itself.
-pub fn leave_signals_to_the_program() {
-    // SAFETY: plain calls on a set of bits of our own.
+/// Does something that starts a thread, which inherits that it takes no signals but those that it
+/// causes itself: handlers run on the program's own threads.
+pub fn without_signals<T>(start: impl FnOnce() -> T) -> T {
+    // SAFETY: sets of bits; all zeros is the empty set.
+    let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
+    // SAFETY: plain calls on sets of our own.
     unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut set);
+        libc::sigfillset(&mut all);
         for signal in OWN_SIGNALS {
-            libc::sigdelset(&mut set, signal);
+            libc::sigdelset(&mut all, signal);
         }
-        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, &mut before);
     }
+    let started = start();
+    // SAFETY: `before` was filled in above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
+    started
 }
 
 /// Where a worker sleeps: woken by its bell, or by any of the descriptors that it watches.

@@ -66,9 +66,8 @@ fn service() -> Result<&'static Service, Errno> {
         let (state, room) = (Mutex::new(state), Condvar::new());
         let service = Arc::new(Service { state, room, bed, forks: exec::forks() });
         let of_thread = service.clone();
-        std::thread::Builder::new()
-            .name("alongside-omp".into())
-            .spawn(move || of_thread.see_to_completions())
+        let builder = std::thread::Builder::new().name("alongside-omp".into());
+        thread::without_signals(|| builder.spawn(move || of_thread.see_to_completions()))
             .map_err(errno)?;
         Ok(service)
     });
@@ -89,7 +88,7 @@ pub unsafe fn start(event: Event, operation: &Operation, place: ResultPlace) -> 
     if operation.is_odd() {
         // SAFETY: the caller's promise; the system refuses it at once.
         let result = unsafe { operation.call() };
-        settle(&Pending { event, place, bytes: operation.bytes() }, result);
+        settle(&Pending { event, place, bytes: 0 }, result);
         service.state.lock().left.entry(event.handle).or_insert(1);
         return Ok(());
     }
@@ -172,7 +171,6 @@ fn settle(pending: &Pending, result: i64) {
 
 impl Service {
     fn see_to_completions(&self) {
-        thread::leave_signals_to_the_program();
         exec::take_turns(exec::Turns::Short);
         let mut completions: Vec<Completion> = Vec::new();
         loop {

@@ -22,6 +22,11 @@ use super::task::{Place, TaskRef};
 /// Operations that are submitted before the engine hands them to the kernel at the latest.
 const BATCH_MAX: usize = 16;
 
+/// Bytes of one operation at most: a slice cannot be longer.
+const BYTES_MAX: usize = isize::MAX as usize;
+/// Nothing of a program lies below: what the system keeps free there (`vm.mmap_min_addr`).
+const LOWEST_ADDRESS: usize = 4096;
+
 /// Marks the token of a non-blocking operation.
 const PROMISE: u64 = 1;
 
@@ -49,6 +54,11 @@ pub struct ResultPlace(pub *mut isize);
 // SAFETY: the program promised that the place may be written until the task is over.
 unsafe impl Send for ResultPlace {}
 
+/// Whether a vector cannot be looked at: a pointer that is null or was one before it was added to.
+fn is_bad(pieces: *const libc::iovec) -> bool {
+    (pieces as usize) < LOWEST_ADDRESS || !pieces.is_aligned()
+}
+
 /// `-errno` or what the system call gives.
 fn given(result: i64) -> i64 {
     if result >= 0 {
@@ -58,39 +68,57 @@ fn given(result: i64) -> i64 {
 }
 
 impl Operation {
-    /// The ordinary system call, on the calling thread.
+    /// The ordinary system call, on the calling thread. Not by the C library's functions, which
+    /// `libalongside_preload` turns into operations of the task again.
     ///
     /// # Safety
     ///
     /// What the system call asks: valid memory of the lengths told.
     pub unsafe fn call(&self) -> i64 {
-        // SAFETY: the caller's promise is that of the system call.
-        given(unsafe {
-            match *self {
-                Operation::Read(fd, to, bytes, at) => libc::pread(fd, to.cast(), bytes, at) as i64,
-                Operation::Write(fd, from, bytes, at) => {
-                    libc::pwrite(fd, from.cast(), bytes, at) as i64
-                }
-                Operation::ReadVectored(fd, pieces, count, at) => {
-                    libc::preadv(fd, pieces, count, at) as i64
-                }
-                Operation::WriteVectored(fd, pieces, count, at) => {
-                    libc::pwritev(fd, pieces, count, at) as i64
-                }
-                Operation::Fsync(fd) => i64::from(libc::fsync(fd)),
-                Operation::Fdatasync(fd) => i64::from(libc::fdatasync(fd)),
+        let call = |number, fd: RawFd, memory: usize, length: usize, at: i64| {
+            let fd = i64::from(fd);
+            // Vectored calls take the offset in two halves, of which the kernel ignores the second
+            // where a register holds all of it.
+            // SAFETY: the caller's promise is that of the system call.
+            given(unsafe { libc::syscall(number, fd, memory, length, at, 0_i64) })
+        };
+        match *self {
+            Operation::Read(fd, to, bytes, at) => {
+                call(libc::SYS_pread64, fd, to as usize, bytes, at)
             }
-        })
+            Operation::Write(fd, from, bytes, at) => {
+                call(libc::SYS_pwrite64, fd, from as usize, bytes, at)
+            }
+            Operation::ReadVectored(fd, pieces, count, at) => {
+                call(libc::SYS_preadv, fd, pieces as usize, count as usize, at)
+            }
+            Operation::WriteVectored(fd, pieces, count, at) => {
+                call(libc::SYS_pwritev, fd, pieces as usize, count as usize, at)
+            }
+            Operation::Fsync(fd) => call(libc::SYS_fsync, fd, 0, 0, 0),
+            Operation::Fdatasync(fd) => call(libc::SYS_fdatasync, fd, 0, 0, 0),
+        }
     }
 
-    /// Whether the plain system call refuses it without looking at the disk, so that it should say so.
+    /// Whether the plain system call has to answer, as an engine cannot be given this: what is
+    /// refused without a look at the disk, and memory that is nowhere.
     pub fn is_odd(&self) -> bool {
+        let is_nowhere = |start: *const u8, bytes: usize| start.is_null() || bytes > BYTES_MAX;
         match *self {
-            Operation::Read(_, to, _, at) => at < 0 || to.is_null(),
-            Operation::Write(_, from, _, at) => at < 0 || from.is_null(),
+            Operation::Read(_, to, bytes, at) => at < 0 || is_nowhere(to, bytes),
+            Operation::Write(_, from, bytes, at) => at < 0 || is_nowhere(from, bytes),
             Operation::ReadVectored(_, pieces, count, at)
             | Operation::WriteVectored(_, pieces, count, at) => {
-                at < 0 || count <= 0 || count > libc::UIO_MAXIOV || pieces.is_null()
+                if at < 0 || count <= 0 || count > libc::UIO_MAXIOV || is_bad(pieces) {
+                    return true;
+                }
+                // SAFETY: the program's vector has `count` pieces during the call.
+                let pieces = unsafe { std::slice::from_raw_parts(pieces, count as usize) };
+                let mut total = 0_usize;
+                pieces.iter().any(|piece| {
+                    total = total.saturating_add(piece.iov_len);
+                    total > BYTES_MAX || (piece.iov_base.is_null() && piece.iov_len > 0)
+                })
             }
             Operation::Fsync(_) | Operation::Fdatasync(_) => false,
         }

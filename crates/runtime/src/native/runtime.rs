@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use engine::Prefer;
-use exec::native::stacks::{Limits, Stack, Stacks, STACK_BYTES_MIN};
+use exec::native::stacks::{Limits, Stack, Stacks, STACK_BYTES_MAX, STACK_BYTES_MIN};
 use exec::native::{overflow, thread};
 use graph::{Direction, Region};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
@@ -92,7 +92,6 @@ pub(super) struct Shared {
     first_error: AtomicI32,
     stops: AtomicBool,
     pub(super) ends: AtomicBool,
-    forks: u64,
 }
 
 /// A runtime that was started.
@@ -105,15 +104,25 @@ struct Started {
 }
 
 static STARTED: RwLock<Option<Started>> = RwLock::new(None);
+/// Whether there is a runtime: 0, or 1 and the forks before it started. Told without the lock,
+/// which somebody may have held when this process was forked.
+static STARTED_AFTER: AtomicU64 = AtomicU64::new(0);
+
+/// Whether a runtime was started in an ancestor of this process, from which it was forked since.
+fn is_forked() -> bool {
+    let after = STARTED_AFTER.load(Ordering::Acquire);
+    after != 0 && after != exec::forks() + 1
+}
 
 /// The runtime of this process, if it was started (and not before a fork).
 pub fn current() -> Option<Runtime> {
     if let Some(local) = worker::local() {
         return Some(Runtime(local.shared.clone()));
     }
-    let started = STARTED.read();
-    let runtime = started.as_ref()?.runtime.clone();
-    (runtime.0.forks == exec::forks()).then_some(runtime)
+    if is_forked() {
+        return None;
+    }
+    Some(STARTED.read().as_ref()?.runtime.clone())
 }
 
 fn explain_overflow(address: usize) {
@@ -138,10 +147,12 @@ impl Runtime {
     /// Starts the runtime of this process.
     pub fn start(options: &Options) -> Result<Runtime, StartError> {
         check(options)?;
+        if is_forked() {
+            return Err(StartError::Forked);
+        }
         let mut started = STARTED.write();
-        if let Some(running) = &*started {
-            let forked = running.runtime.0.forks != exec::forks();
-            return Err(if forked { StartError::Forked } else { StartError::Running });
+        if started.is_some() {
+            return Err(StartError::Running);
         }
         overflow::install(explain_overflow).map_err(StartError::System)?;
         let workers = (0..options.workers).map(|_| new_worker(options));
@@ -167,7 +178,6 @@ impl Runtime {
             first_error: AtomicI32::new(0),
             stops: AtomicBool::new(false),
             ends: AtomicBool::new(false),
-            forks: exec::forks(),
         });
         let processors = thread::processors();
         let mut threads = Vec::new();
@@ -176,7 +186,8 @@ impl Runtime {
             let shared_too = shared.clone();
             let name = format!("alongside-{index}");
             let body = move || worker::main(shared_too, index, processor);
-            match std::thread::Builder::new().name(name).spawn(body) {
+            let builder = std::thread::Builder::new().name(name);
+            match thread::without_signals(|| builder.spawn(body)) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     end(&shared, threads);
@@ -186,17 +197,19 @@ impl Runtime {
         }
         let runtime = Runtime(shared);
         *started = Some(Started { runtime: runtime.clone(), threads });
+        STARTED_AFTER.store(exec::forks() + 1, Ordering::Release);
         Ok(runtime)
     }
 
     /// Waits for all tasks and ends the workers. The first error that nobody asked about.
     pub fn stop(&self) -> Result<(), Errno> {
-        if worker::here().is_some() {
+        if worker::local().is_some() {
             return Err(libc::EDEADLK);
         }
         self.0.stops.store(true, Ordering::SeqCst);
         self.wait_until_at_most(0);
         let Some(started) = STARTED.write().take() else { return Err(libc::EINVAL) };
+        STARTED_AFTER.store(0, Ordering::Release);
         end(&self.0, started.threads);
         self.take_error()
     }
@@ -230,6 +243,8 @@ impl Runtime {
     /// Waits for the children of the task that calls, or for all tasks.
     pub fn wait_all(&self) -> Result<(), Errno> {
         match worker::here() {
+            // A worker between two tasks, in a polling service or a `drop`.
+            None if worker::local().is_some() => return Err(libc::EDEADLK),
             None => self.wait_until_at_most(0),
             Some((local, task)) => {
                 let children = &task.get().children;
@@ -368,8 +383,7 @@ impl Runtime {
     /// The task that calls is not over before so many events came.
     pub fn add_events(count: u32) -> Result<(), Errno> {
         let (_, task) = worker::here().ok_or(libc::EINVAL)?;
-        task.get().add_events(count);
-        Ok(())
+        task.get().add_events(count).then_some(()).ok_or(libc::EINVAL)
     }
 
     /// So many events of a task came.
@@ -572,8 +586,9 @@ fn check(options: &Options) -> Result<(), StartError> {
     if options.workers == 0 || options.workers > WORKERS_MAX {
         return Err(wrong("workers has to be between 1 and 1024"));
     }
-    if options.stack_bytes < STACK_BYTES_MIN || options.stack_bytes % 4096 != 0 {
-        return Err(wrong("stack_bytes has to be a multiple of 4096, and 16384 or more"));
+    let stack_bytes = STACK_BYTES_MIN..=STACK_BYTES_MAX;
+    if !stack_bytes.contains(&options.stack_bytes) || options.stack_bytes % 4096 != 0 {
+        return Err(wrong("stack_bytes has to be a multiple of 4096, between 16384 and 1 GiB"));
     }
     if options.stacks_max < options.workers {
         return Err(wrong("stacks_max has to be as many as there are workers, or more"));

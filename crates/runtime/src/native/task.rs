@@ -29,6 +29,9 @@ pub type Body = extern "C-unwind" fn(*mut c_void);
 /// Bytes of a copied argument that need no memory of their own.
 const INLINE_BYTES: usize = 32;
 
+/// Events that a task may wait for at once; operations and children count beside them.
+const EVENTS_MAX: u32 = 1 << 30;
+
 /// A task as other languages know it; 0 is none.
 pub type TaskNumber = u64;
 
@@ -218,9 +221,20 @@ impl Task {
         before == count
     }
 
-    pub(super) fn add_events(&self, count: u32) {
+    /// Waits for more events. `false`: there would be more than can be counted.
+    pub(super) fn add_events(&self, count: u32) -> bool {
+        let add = |events: u32| events.checked_add(count).filter(|sum| *sum <= EVENTS_MAX);
+        // In `left` first: they may come as soon as they are known.
+        if count > EVENTS_MAX {
+            return false;
+        }
         self.expect(count);
-        self.events.fetch_add(count, Ordering::AcqRel);
+        let added = self.events.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok();
+        if !added {
+            let over = self.came(count);
+            debug_assert!(!over, "the body, which adds, counts too");
+        }
+        added
     }
 
     /// Takes events that the task waits for. `false`: it does not wait for so many.

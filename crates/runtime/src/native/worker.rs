@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr::null;
 use std::sync::atomic::{fence, AtomicBool, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use exec::native::fiber::{Fiber, Go, Left, Way};
 use exec::native::overflow;
@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use super::inbox::Report;
 use super::io::Io;
 use super::runtime::Shared;
+use super::say::say;
 use super::services;
 use super::task::{Place, TaskRef, Why};
 
@@ -166,6 +167,27 @@ thread_local! {
     static LOCAL: Cell<*const Local> = const { Cell::new(null()) };
 }
 
+/// In the child of a fork, the one thread that there is is no worker, even if a task forked: what it
+/// calls is the plain system call, and the runtime of the parent is left alone.
+fn forget_in_children() {
+    extern "C" fn forget() {
+        LOCAL.set(null());
+    }
+    static ONCE: Once = Once::new();
+    // SAFETY: the handler sets a plain thread-local value.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(forget));
+    });
+}
+
+/// A task forked, and its body returns in the child: there is no runtime to return to.
+#[cold]
+fn body_returned_in_child() -> ! {
+    say("the child of a fork returned from the task's body; call exec or _exit there");
+    // SAFETY: ends the process at once, which is all that can be done.
+    unsafe { libc::_exit(127) }
+}
+
 /// The worker that the calling thread is.
 pub(super) fn local() -> Option<&'static Local> {
     // SAFETY: set by `main` for as long as it runs, and only this thread sees it. No reference
@@ -181,7 +203,6 @@ pub(super) fn here() -> Option<(&'static Local, TaskRef)> {
 
 /// The whole life of a worker thread.
 pub(super) fn main(shared: Arc<Shared>, index: usize, processor: Option<usize>) {
-    thread::leave_signals_to_the_program();
     overflow::prepare_thread();
     if let Some(processor) = processor {
         thread::pin(processor);
@@ -200,6 +221,7 @@ pub(super) fn main(shared: Arc<Shared>, index: usize, processor: Option<usize>) 
         spawned_seen: Cell::new(0),
         reports_left: Cell::new(0),
     };
+    forget_in_children();
     LOCAL.set(&raw const local);
     local.root();
     local.end_idle_fibers();
@@ -331,6 +353,9 @@ impl Local {
         // Whatever was submitted must not wait for this body.
         self.me().io.flush();
         task.get().run();
+        if LOCAL.get().is_null() {
+            body_returned_in_child();
+        }
         let task = self.current.take().expect("it is the task of this fiber again");
         self.count_slice(task);
         if task.get().came(1) {
