@@ -23,6 +23,7 @@ mod order;
 mod plain;
 mod threads;
 mod uring;
+pub mod wrap;
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;

@@ -379,6 +379,9 @@ mod tests {
     #[test]
     fn a_kernel_that_has_reads_only_conforms() {
         let only = Supported::only(&[Op::Read { fd: 0, buffer: ops::Buffer::new(0), offset: 0 }]);
+        if let Err(NoRing::Unavailable(_)) = probe(16) {
+            return;
+        }
         let mut make = || -> Box<dyn Engine> {
             let probed = Probed { supported: only, ..probe(16).expect("a ring") };
             Box::new(Uring::new(probed, 16, 4, "a test".into()).expect("an engine"))
