@@ -12,7 +12,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from alongside import errors
+    from alongside import aio, errors
+    from alongside.builtin import copy, read, write
     from alongside.directions import (
         Commutative,
         Concurrent,
@@ -69,18 +70,23 @@ __all__ = [
     "TaskTimeoutError",
     "TimeoutError",
     "WorkerLostError",
+    "aio",
     "as_completed",
+    "copy",
     "errors",
     "fsync",
     "io",
     "open",
     "put",
+    "read",
     "task",
     "wait",
     "wait_all",
+    "write",
 ]
 
 _HOMES = {
+    "builtin": "copy read write",
     "directions": "Commutative Concurrent FileIn FileInOut FileOut In InOut Out",
     "files": "fsync open",
     "future": "Future",
@@ -89,6 +95,7 @@ _HOMES = {
     "task": "task",
     "wait": "as_completed put wait wait_all",
 }
+_MODULES = {"aio", "errors"}
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
@@ -109,8 +116,9 @@ class _Package(ModuleType):
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.{_HOME.get(name, 'errors')}")
-    value = module if name == "errors" else getattr(module, name)
+    home = name if name in _MODULES else _HOME.get(name, "errors")
+    module = importlib.import_module(f"{__name__}.{home}")
+    value = module if name in _MODULES else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -80,7 +80,7 @@ def fsync(file: IO[Any] | str | os.PathLike[str]) -> None:
         descriptor, name = file.fileno(), getattr(file, "name", None)
     _fsync(descriptor, name)
     if file not in _synced and isinstance(name, (str, bytes)):
-        _fsync_folder(os.fsdecode(name))
+        fsync_folder(os.fsdecode(name))
         _synced.add(file)
 
 
@@ -117,10 +117,10 @@ def _fsync_path(path: str) -> None:
         _fsync(descriptor, path)
     finally:
         os.close(descriptor)
-    _fsync_folder(path)
+    fsync_folder(path)
 
 
-def _fsync_folder(path: str) -> None:
+def fsync_folder(path: str) -> None:
     """A new file's name is in its folder, and a new folder's name in the one above.
 
     Those above are flushed once a process: up to the top, or to where this user may not look.

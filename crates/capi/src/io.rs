@@ -8,7 +8,10 @@ use runtime::native::{Operation, ResultPlace, Runtime};
 use crate::status;
 
 macro_rules! family {
-    ($($name:ident, $async:ident: $operation:ident($($argument:ident: $type:ty => $value:expr),*) -> $gives:ty;)*) => {
+    ($(
+        $name:ident, $async:ident:
+            $operation:ident($($argument:ident: $type:ty => $value:expr),*) -> $gives:ty;
+    )*) => {
         $(
             /// See `alongside.h`.
             ///
@@ -27,7 +30,11 @@ macro_rules! family {
             ///
             /// As for the system call, until the task is over; and `result` is null or valid.
             #[no_mangle]
-            pub unsafe extern "C" fn $async(fd: c_int, $($argument: $type,)* result: *mut ssize_t) -> c_int {
+            pub unsafe extern "C" fn $async(
+                fd: c_int,
+                $($argument: $type,)*
+                result: *mut ssize_t,
+            ) -> c_int {
                 let operation = Operation::$operation(fd, $($value),*);
                 // SAFETY: the caller's promise.
                 status(unsafe { Runtime::promise(&operation, ResultPlace(result)) })

@@ -2,8 +2,8 @@
 //!
 //! `LD_PRELOAD=libalongside_preload.so program`: each function below stands before the one of the C
 //! library. If the program has loaded libalongside and the caller is in one of its tasks, the call
-//! becomes the task-aware one; else it is the C library's own. Programs that never start the runtime
-//! pay one look at a pointer.
+//! becomes the task-aware one; else it is the C library's own. Programs that never start the
+//! runtime pay one look at a pointer.
 //!
 //! libalongside is looked up by name and not linked: a library linked into this one would have a
 //! runtime of its own, of which the program's tasks know nothing. It is looked up again until it is
@@ -81,6 +81,14 @@ fn missing() -> i64 {
     told(-i64::from(libc::ENOSYS))
 }
 
+/// A literal that ends with a zero.
+const fn c_name(literal: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(literal.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("it ends with its only zero"),
+    }
+}
+
 macro_rules! interpose {
     ($($name:ident as $task_aware:literal ($($argument:ident: $type:ty),*) -> $gives:ty;)*) => {
         $(
@@ -92,16 +100,8 @@ macro_rules! interpose {
             #[no_mangle]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> $gives {
                 type Function = unsafe extern "C" fn($($type),*) -> $gives;
-                static OURS: Symbol = Symbol::new(
-                    // SAFETY: the literal ends with its only zero.
-                    unsafe { CStr::from_bytes_with_nul_unchecked(concat!($task_aware, "\0").as_bytes()) }
-                );
-                static THEIRS: Symbol = Symbol::new(
-                    // SAFETY: as above.
-                    unsafe {
-                        CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes())
-                    }
-                );
+                static OURS: Symbol = Symbol::new(c_name(concat!($task_aware, "\0")));
+                static THEIRS: Symbol = Symbol::new(c_name(concat!(stringify!($name), "\0")));
                 if in_task() {
                     let address = OURS.find(libc::RTLD_DEFAULT);
                     if !address.is_null() {
@@ -127,7 +127,9 @@ macro_rules! interpose {
 interpose! {
     pread as "al_pread" (fd: c_int, buffer: *mut c_void, bytes: size_t, offset: off_t) -> ssize_t;
     pread64 as "al_pread" (fd: c_int, buffer: *mut c_void, bytes: size_t, offset: off_t) -> ssize_t;
-    pwrite as "al_pwrite" (fd: c_int, buffer: *const c_void, bytes: size_t, offset: off_t) -> ssize_t;
+    pwrite as "al_pwrite" (
+        fd: c_int, buffer: *const c_void, bytes: size_t, offset: off_t
+    ) -> ssize_t;
     pwrite64 as "al_pwrite" (
         fd: c_int, buffer: *const c_void, bytes: size_t, offset: off_t
     ) -> ssize_t;

@@ -13,6 +13,7 @@ mod errors;
 mod fault;
 mod handle;
 mod machine;
+mod ring;
 mod session;
 mod slots;
 mod statistics;
@@ -29,6 +30,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<machine::Layer>()?;
     module.add_class::<machine::Limiter>()?;
     module.add_class::<machine::Machine>()?;
+    module.add_class::<ring::Ring>()?;
     module.add_class::<session::Session>()?;
     module.add_class::<statistics::FunctionStatistics>()?;
     module.add_class::<statistics::Statistics>()?;

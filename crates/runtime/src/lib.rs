@@ -13,6 +13,7 @@ pub mod machine;
 pub mod native;
 mod notify;
 pub mod options;
+pub mod ring;
 pub mod session;
 mod shell;
 pub mod statistics;
@@ -20,7 +21,9 @@ pub mod storage;
 pub mod store;
 pub mod trace;
 
+pub use engine;
 pub use exec;
+pub use ops;
 pub use sched;
 
 pub use failures::FailureReport;

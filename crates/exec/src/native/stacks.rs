@@ -2,9 +2,9 @@
 //!
 //! Stacks are cut from slabs of [`SLAB_STACKS`]. Below each lies a guard page: installed inside the
 //! mapping where the kernel can (Linux 6.13), so that a slab stays one mapping and the number of
-//! stacks is not bounded by the number of mappings; else by protecting the page. A fresh mapping for
-//! every fiber would cost hundreds of times what a pooled stack costs (measured by others, and the
-//! reason for this file).
+//! stacks is not bounded by the number of mappings; else by protecting the page. A fresh mapping
+//! for every fiber would cost hundreds of times what a pooled stack costs (measured by others, and
+//! the reason for this file).
 //!
 //! A stack that comes back is the next to be given out, so it is in the cache. What a deep fiber
 //! touched of a stack is given back to the system only when more than [`WARM_STACKS`] lie unused.

@@ -1,4 +1,5 @@
-//! From addresses to data of the graph: one table for the program, one for the children of each task.
+//! From addresses to data of the graph: one table for the program, one for the children of each
+//! task.
 //!
 //! The accesses of children order them among their siblings, not against the rest of the program:
 //! their parent's own accesses do that, as it is not over before they are.

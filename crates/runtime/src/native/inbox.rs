@@ -1,8 +1,9 @@
 //! Reports to the core: taken by whoever holds its lock, so that nobody waits with one in hand.
 //!
-//! A report is put into the list; then its writer tries to take the lock. If it gets it, it hands all
-//! reports over itself. If not, the holder looks at the list again after it let go: the list was
-//! changed before the attempt that failed, so it sees the report (both sides fence, `has_some`).
+//! A report is put into the list; then its writer tries to take the lock. If it gets it, it hands
+//! all reports over itself. If not, the holder looks at the list again after it let go: the list
+//! was changed before the attempt that failed, so it sees the report (both sides fence,
+//! `has_some`).
 
 use std::sync::atomic::{fence, AtomicBool, Ordering};
 

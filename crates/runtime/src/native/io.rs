@@ -1,9 +1,9 @@
 //! Operations of tasks: submitted to the worker's engine, completed by whoever polls it.
 //!
-//! A *blocking* operation lives on the stack of its fiber: its token is the address of a [`Waiting`].
-//! A *non-blocking* one has a [`Promise`] of its own, which counts in its task: its token is that
-//! address with the lowest bit set. A token is used for one operation at a time and is taken apart by
-//! its completion, which comes exactly once.
+//! A *blocking* operation lives on the stack of its fiber: its token is the address of a
+//! [`Waiting`]. A *non-blocking* one has a [`Promise`] of its own, which counts in its task: its
+//! token is that address with the lowest bit set. A token is used for one operation at a time and
+//! is taken apart by its completion, which comes exactly once.
 //!
 //! When the engine is full, operations wait in a line and enter as others complete; whoever waits
 //! for them runs other tasks meanwhile.

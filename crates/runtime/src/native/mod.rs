@@ -6,11 +6,11 @@
 //!              └──── inbox <── Ended, Paused ─────────────────────────────┴── engine <──────┘
 //! ```
 //!
-//! In flow order: [`task`] (what is kept of a task), `core` (everything behind the one lock), `data`
-//! (addresses to data), `inbox` (reports to the core: whoever holds the lock takes them, so that
-//! nobody waits for it with a report in hand), `worker` (the threads), `io` (operations and their
-//! completions), `services` (polling services), `detach` (operations of OpenMP tasks, which need
-//! no worker), `say` (messages for people).
+//! In flow order: [`task`] (what is kept of a task), `core` (everything behind the one lock),
+//! `data` (addresses to data), `inbox` (reports to the core: whoever holds the lock takes them, so
+//! that nobody waits for it with a report in hand), `worker` (the threads), `io` (operations and
+//! their completions), `services` (polling services), `detach` (operations of OpenMP tasks, which
+//! need no worker), `say` (messages for people).
 //!
 //! A worker thread runs a loop fiber that takes task after task on one stack: a task that never
 //! pauses costs no switch. When a task pauses, its fiber is set aside and the thread goes on with

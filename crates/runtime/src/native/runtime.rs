@@ -508,7 +508,8 @@ impl Shared {
         }
     }
 
-    /// Leaves a report for whoever works with the core next. The caller sees to it that somebody does.
+    /// Leaves a report for whoever works with the core next. The caller sees to it that somebody
+    /// does.
     pub(super) fn leave(&self, report: Report) {
         self.inbox.put(report);
     }

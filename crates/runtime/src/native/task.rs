@@ -1,10 +1,10 @@
 //! What the native driver keeps of a task, and who may touch it when.
 //!
-//! A [`Task`] is made by `spawn`, owned by the core's table, and freed by the core when the scheduler
-//! forgets it. In between its address is known to the worker that runs it and to its outstanding
-//! operations. Why that is safe: the scheduler forgets a task only after its `Ended`, which is
-//! reported by whoever brings `left` to zero, and everybody who knows the address counts in `left`:
-//! the body, each event, each child.
+//! A [`Task`] is made by `spawn`, owned by the core's table, and freed by the core when the
+//! scheduler forgets it. In between its address is known to the worker that runs it and to its
+//! outstanding operations. Why that is safe: the scheduler forgets a task only after its `Ended`,
+//! which is reported by whoever brings `left` to zero, and everybody who knows the address counts
+//! in `left`: the body, each event, each child.
 //!
 //! | field | written by | read by |
 //! |---|---|---|

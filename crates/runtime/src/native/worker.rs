@@ -167,8 +167,8 @@ thread_local! {
     static LOCAL: Cell<*const Local> = const { Cell::new(null()) };
 }
 
-/// In the child of a fork, the one thread that there is is no worker, even if a task forked: what it
-/// calls is the plain system call, and the runtime of the parent is left alone.
+/// In the child of a fork, the one thread that there is is no worker, even if a task forked: what
+/// it calls is the plain system call, and the runtime of the parent is left alone.
 fn forget_in_children() {
     extern "C" fn forget() {
         LOCAL.set(null());

@@ -1,0 +1,184 @@
+"""Files of the event loop, and the built-in I/O tasks that are made of them."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import alongside as al
+
+
+@pytest.fixture(params=["io_uring", "threads"])
+def engine(request, monkeypatch):
+    if request.param == "threads":
+        monkeypatch.setenv("ALONGSIDE_ENGINE", "threads")
+    return request.param
+
+
+def test_what_is_written_is_read(engine, tmp_path):
+    path = tmp_path / "file"
+    data = os.urandom(3_000_001)
+
+    async def program():
+        async with await al.aio.open(path, "wb") as file:
+            assert await file.write(data[:1000]) == 1000
+            assert await file.write(data[1000:]) == len(data) - 1000
+            await file.fsync()
+            assert await file.size() == len(data)
+        async with await al.aio.open(path) as file:
+            assert await file.read(10) == data[:10]
+            assert file.tell() == 10
+            assert await file.pread(100, 2_000_000) == data[2_000_000:2_000_100]
+            assert await file.read() == data[10:]
+            assert await file.read() == b""
+
+    asyncio.run(program())
+    assert path.read_bytes() == data
+
+
+def test_arrays_are_read_in_place(engine, tmp_path):
+    path = tmp_path / "array"
+    array = np.arange(100_000, dtype=np.float64)
+
+    async def program():
+        async with await al.aio.open(path, "w+b") as file:
+            await file.write(array)
+            again = np.zeros_like(array)
+            assert await file.pread_into(again, 0) == array.nbytes
+            return again
+
+    assert np.array_equal(asyncio.run(program()), array)
+
+
+def test_many_operations_are_under_way_without_a_thread_each(tmp_path):
+    path = tmp_path / "file"
+    count = 500
+
+    async def program():
+        async with await al.aio.open(path, "w+b") as file:
+            writes = [file.pwrite(bytes([i % 256]) * 4096, 4096 * i) for i in range(count)]
+            assert await asyncio.gather(*writes) == [4096] * count
+            return threading.active_count()
+
+    threads = asyncio.run(program())
+    assert threads < 10
+    assert path.read_bytes() == b"".join(bytes([i % 256]) * 4096 for i in range(count))
+
+
+def test_direct_files_take_any_size_and_offset(tmp_path):
+    path = tmp_path / "file"
+
+    async def program():
+        async with await al.aio.open(path, "w+b", direct=True) as file:
+            await file.pwrite(b"x" * 10_001, 3)
+            return await file.pread(20_000, 0)
+
+    try:
+        assert asyncio.run(program()) == b"\0\0\0" + b"x" * 10_001
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            pytest.skip("this file system has no O_DIRECT")
+        raise
+
+
+def test_errors_are_those_of_the_system(engine, tmp_path):
+    async def program():
+        with pytest.raises(FileNotFoundError, match="nothing"):
+            await al.aio.open(tmp_path / "nothing")
+        with pytest.raises(ValueError, match="for bytes"):
+            await al.aio.open(tmp_path / "nothing", "w")
+        async with await al.aio.open(tmp_path / "file", "wb") as file:
+            with pytest.raises(OSError, match="file") as raised:
+                await file.pread(1, 0)
+            assert raised.value.errno == errno.EBADF
+        with pytest.raises(ValueError, match="closed"):
+            await file.write(b"x")
+        await file.close()
+        async with await al.aio.open("/dev/full", "r+b") as file:
+            with pytest.raises(OSError) as raised:
+                await file.pwrite(b"x", 0)
+            assert raised.value.errno == errno.ENOSPC
+
+    asyncio.run(program())
+
+
+def test_a_cancelled_read_keeps_its_memory_until_the_end(tmp_path):
+    (tmp_path / "file").write_bytes(b"x" * 4096)
+
+    async def program():
+        async with await al.aio.open(tmp_path / "file") as file:
+            buffer = bytearray(4096)
+            task = asyncio.ensure_future(file.pread_into(buffer, 0))
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            buffer.extend(b"a bytearray cannot grow while somebody holds its memory")
+            return await file.pread(4, 0)
+
+    assert asyncio.run(program()) == b"xxxx"
+
+
+def test_in_a_task(tmp_path):
+    @al.io
+    async def double(source: al.FileIn, target: al.FileOut):
+        async with await al.aio.open(source) as file:
+            data = await file.read()
+        async with await al.aio.open(target, "wb") as file:
+            await file.write(data + data)
+        return len(data)
+
+    (tmp_path / "in").write_bytes(b"abc")
+    with al.Session(workers=1):
+        assert double(tmp_path / "in", tmp_path / "out").result(timeout=30) == 3
+    assert (tmp_path / "out").read_bytes() == b"abcabc"
+
+
+def test_built_in_tasks_wait_for_each_other(tmp_path):
+    @al.task
+    def make(n):
+        return np.arange(n, dtype=np.uint8)
+
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    with al.Session(workers=1):
+        assert al.write(one, make(200)).result(timeout=30) == 200
+        copied = al.copy(one, two)
+        text = al.read(two)
+        part = al.read(two, offset=10, size=5)
+        assert text.result(timeout=30) == bytes(range(200))
+        assert part.result(timeout=30) == bytes(range(10, 15))
+        assert copied.result(timeout=30) == 200
+        beyond = al.read(two, offset=190, size=100)
+        assert beyond.result(timeout=30) == bytes(range(190, 200))
+
+
+def test_built_in_tasks_are_held_by_their_constraint(tmp_path):
+    storage = tmp_path / "storage.toml"
+    (tmp_path / "disk").mkdir()
+    storage.write_text(
+        f'[[layer]]\nname = "disk"\npath = "{tmp_path}/disk"\nbandwidth = "100MB/s"\n'
+    )
+    with al.Session(workers=1, storage=storage) as session:
+        with pytest.raises(al.ConstraintError):
+            al.write("too-much", b"x", bandwidth="200MB/s")
+        done = [al.write(f"file-{i}", b"x" * 1000, bandwidth="60MB/s") for i in range(4)]
+        assert [future.result(timeout=30) for future in done] == [1000] * 4
+        assert session is not None
+    assert (tmp_path / "disk" / "file-3").read_bytes() == b"x" * 1000
+
+
+def test_without_a_session_they_simply_run(tmp_path):
+    path = str(tmp_path / "file")
+    assert al.wait(al.write(path, b"hello")) == 5
+    assert al.wait(al.read(path)) == b"hello"
+    assert al.wait(al.copy(path, path + ".copy")) == 5
+
+
+def test_a_file_that_is_not_there_fails_with_its_name(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nothing"), al.Session(workers=1):
+        al.read(tmp_path / "nothing").result(timeout=30)
