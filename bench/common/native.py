@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from bench.common.interleave import NOTE_CHARS_MAX, ROOT, Outcome, Run, environment
 from bench.common.tree import new_mark
@@ -18,6 +21,7 @@ PRELOADED = LIBRARIES / "libalongside_preload.so"
 
 WARNINGS = ("-O2", "-g", "-Wall", "-Wextra", "-Werror")
 WITH_LIBRARY = (f"-I{HEADERS}", f"-L{LIBRARIES}", f"-Wl,-rpath,{LIBRARIES}", "-lalongside")
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 KILLED_BY_TIME = "no answer in {:.0f} s"
 
 
@@ -69,3 +73,19 @@ def last_words(errors: str, code: int) -> str:
     """The last line that a program said, cut to a length that fits a table."""
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     return lines[-1][:NOTE_CHARS_MAX] if lines else f"exit code {code}"
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """Turn a signal that would end the process at once into an orderly end."""
+    raise SystemExit(128 + number)
+
+
+@contextmanager
+def orderly_end() -> Iterator[None]:
+    """While this lasts, a signal to end also ends the program that runs, and cleans up."""
+    before = {number: signal.signal(number, _stop) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from bench.common import machine, report
 from bench.common.interleave import Patience
-from bench.common.native import LIBRARY, BuildError, execute
+from bench.common.native import LIBRARY, BuildError, execute, orderly_end
 from bench.common.progress import Tell, steps
 from bench.tiom import maps, measure, plan
 from bench.tiom.judge import LIMITED, Judged, limited_row, summary
@@ -187,7 +187,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"bench.tiom: {LIBRARY.name} is not built: make native", file=sys.stderr)
         return 2
     options.folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="tiom-", dir=options.folder.resolve()) as folder:
+    where = options.folder.resolve()
+    with orderly_end(), tempfile.TemporaryDirectory(prefix="tiom-", dir=where) as folder:
         try:
             return run(options, report.console(), Path(folder))
         except (BuildError, MeterError) as error:

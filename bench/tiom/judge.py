@@ -101,20 +101,16 @@ class Judged:
         return (compute_s / count * self.work.computations + io_s) / self.workers
 
     @property
-    def bound_s(self) -> float | None:
-        """The least time that the cell can take."""
-        processors_s, io_s = self.processors_s, self.samples["io"]["wall_s"].median
-        return None if processors_s is None or io_s is None else max(processors_s, io_s)
-
-    @property
-    def bound_rate(self) -> float | None:
-        """MiB/s at the bound."""
-        return self.work.total_bytes / MIB / self.bound_s if self.bound_s else None
+    def bound_rates(self) -> tuple[float, ...]:
+        """MiB/s at the bound, with the I/O alone of each repetition."""
+        processors_s, io = self.processors_s, self.samples["io"]["wall_s"]
+        if processors_s is None:
+            return ()
+        return tuple(self.work.total_bytes / MIB / max(processors_s, io_s) for io_s in io.values)
 
     def over_bound(self, way: str) -> float | None:
         """Time over the bound; from the speeds, so that a run that was cut short counts as well."""
-        rate = self.rates(way).median
-        return self.bound_rate / rate if self.bound_rate and rate else None
+        return paired(self.bound_rates, self.rates(way).values)
 
     @property
     def allowed(self) -> float | None:
@@ -125,7 +121,8 @@ class Judged:
         """The row of this cell: non-blocking beside the others."""
         peers = [way for way in (*self.samples,) if way not in ("nonblocking", "io", "compute")]
         against: dict[str, Value] = {way: self.rates(way).shown() for way in peers}
-        against["bound"] = None if self.bound_rate is None else significant(self.bound_rate)
+        bounds = self.bound_rates
+        against["bound"] = significant(statistics.median(bounds)) if bounds else None
         speed = self.speed("nonblocking")
         ours = self.rates("nonblocking").shown()
         ratio = None if speed is None else significant(speed)

@@ -7,16 +7,13 @@ node whose disk is shared by many processors.
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 ROOT = Path("/sys/fs/cgroup/blkio")
 DEVICES = Path("/sys/dev/block")
 FILES = {"write": "blkio.throttle.write_bps_device", "read": "blkio.throttle.read_bps_device"}
-SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
@@ -36,11 +33,6 @@ def disk_of(file: Path) -> str:
     return (device / "dev").read_text().strip()
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
-    """Turn a signal that would end the process at once into an orderly end."""
-    raise SystemExit(128 + number)
-
-
 @contextmanager
 def limited(file: Path, direction: str, bytes_s: int) -> Iterator[tuple[str, ...]]:
     """What to put before a command so that it runs under the limit, while this lasts."""
@@ -50,7 +42,6 @@ def limited(file: Path, direction: str, bytes_s: int) -> Iterator[tuple[str, ...
         raise LimitUnavailableError("no cgroup v1 blkio")
     disk = disk_of(file)
     group = ROOT / f"alongside-tiom-{os.getpid()}"
-    before = {number: signal.signal(number, _stop) for number in SIGNALS}
     try:
         try:
             group.mkdir()
@@ -61,5 +52,3 @@ def limited(file: Path, direction: str, bytes_s: int) -> Iterator[tuple[str, ...
     finally:
         if group.exists():
             group.rmdir()
-        for number, handler in before.items():
-            signal.signal(number, handler)

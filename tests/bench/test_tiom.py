@@ -116,8 +116,9 @@ def test_each_way_runs_its_program() -> None:
 
 def test_the_bound_is_the_larger_term() -> None:
     # 800 computations of 1 ms and 0.08 s for the I/O, on two processors
-    assert judged(0.5, 0.5, io_s=0.1).bound_s == pytest.approx(0.44)
-    assert judged(0.5, 0.5, io_s=0.6).bound_s == pytest.approx(0.6)
+    megabytes = ALL_BYTES / MIB
+    assert judged(0.5, 0.5, io_s=0.1).bound_rates == pytest.approx([megabytes / 0.44] * 3)
+    assert judged(0.5, 0.5, io_s=0.6).bound_rates == pytest.approx([megabytes / 0.6] * 3)
 
 
 def test_speeds_are_relative_to_standalone() -> None:
