@@ -125,6 +125,10 @@ bench-native-overhead: $(TOOLS) native ## Cost of a native task, beside OpenMP (
 bench-tiom: $(TOOLS) native ## The task-I/O meter (OUT=folder, BENCH_FLAGS=--quick: minutes)
 	$(PY) -m bench.tiom --out $(OUT) $(BENCH_FLAGS)
 
+.PHONY: bench-engine
+bench-engine: $(PEERS) ## The file I/O engine beside fio and threads (OUT=folder)
+	$(PY) -m bench.engine --out $(OUT) $(BENCH_FLAGS)
+
 .PHONY: bench-million
 bench-million: $(PACKAGE) ## A million tasks through one session; memory must not grow (OUT=folder)
 	$(PY) -m bench.million --out $(OUT)
