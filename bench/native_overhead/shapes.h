@@ -30,9 +30,9 @@ extern char shapes_chain;
 /* Reads the options; ends the program when they make no sense. */
 struct shapes shapes_options(int argc, char **argv);
 
-/* Runs the shape in rounds and prints the median time of a task; then a round whose tasks check that
- * they run in the order of their dependences. `run` spawns all tasks and waits for them. The exit
- * code. */
+/* Runs the shape in rounds and prints the median time of a task; then a round whose tasks check
+ * that they run in the order of their dependences. `run` spawns all tasks and waits for them. Gives
+ * the exit code. */
 int shapes_measure(const struct shapes *shapes, void (*run)(enum shape shape, bool is_checked));
 
 /* The body of the rounds that are timed; a call that the compiler leaves in. */

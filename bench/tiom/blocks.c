@@ -107,8 +107,8 @@ uint64_t blocks_verify(struct run *run)
             uint64_t offset = series->positions[slot];
             ssize_t done = pread(run->fd, run->readback, bytes, (off_t)offset);
             if (done != (ssize_t)bytes || !is_as_written(run, offset, series->rounds[slot])) {
-                meter_fail(run, "bytes lost or altered: the block at %llu of %s is not the one written",
-                           (unsigned long long)offset, run->settings.file);
+                meter_fail(run, "bytes lost or altered: the block at %llu is not the one written",
+                           (unsigned long long)offset);
                 return verified;
             }
             verified += bytes;

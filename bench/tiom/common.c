@@ -184,8 +184,8 @@ static char *make_buffer(struct run *run)
     return buffer;
 }
 
-/* A series' own blocks: a part of the file if sequential, else every so-manieth in random order. The
- * order depends on the settings only, so that all versions touch the same blocks. */
+/* A series' own blocks: a part of the file if sequential, else one in so many, in random order.
+ * The order depends on the settings only, so that all versions touch the same blocks. */
 static void make_series(struct run *run, unsigned index)
 {
     const struct settings *settings = &run->settings;

@@ -1,8 +1,8 @@
 /* What the programs of the task-I/O meter share: settings, computation, stamped blocks, the answer.
  *
- * A run has `series` independent chains of steps. A step computes and transfers blocks; how, the mode
- * says. A series owns its blocks of the file and its buffers, one a lane: as many lanes as it has
- * transfers at once. Nothing here knows of tasks: the order of the calls for one lane is what
+ * A run has `series` independent chains of steps. A step computes and transfers blocks; how, the
+ * mode says. A series owns its blocks of the file and its buffers, one a lane: as many lanes as it
+ * has transfers at once. Nothing here knows of tasks: the order of the calls for one lane is what
  * the dependences of a program guarantee.
  */
 #ifndef TIOM_COMMON_H

@@ -21,7 +21,9 @@ def parse(arguments: Sequence[str] | None, doc: str | None) -> argparse.Namespac
     """The options, with what --quick stands for filled in."""
     parser = argparse.ArgumentParser(prog="bench.tiom", description=doc)
     parser.add_argument("--out", type=Path, default=Path("out/bench"), metavar="FOLDER")
-    parser.add_argument("--quick", action="store_true", help="12 cells a mode, minutes; else hours")
+    parser.add_argument(
+        "--quick", action="store_true", help="12 cells a mode, 10 minutes; else 3 h"
+    )
     parser.add_argument("--repetitions", type=int, default=3, metavar="N", help="default 3")
     parser.add_argument("--seconds", type=float, help="of a run; default 1.5, quick 0.8")
     parser.add_argument("--seconds-max", type=float, default=0.0, help="cut a run; default: never")

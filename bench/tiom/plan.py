@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
+from math import ceil
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -17,8 +18,10 @@ COMPUTES_MS = tuple(float(1 << power) for power in range(8))
 BLOCKS_BYTES = tuple(4 * KIB << power for power in range(12))
 MODES_DEFAULT = ("mix", "fjio")
 
-STEPS_MIN = 16
+STEPS_MIN = 12
 STEPS_MAX = 4000
+EDGE_SHARE_MAX = 0.02
+"""Of a run: the first computation has no I/O beside it, nor the last I/O a computation."""
 COMPUTE_ALONE_S = 0.15
 TRIAL_BYTES_MAX = 128 * MIB
 TRIAL_STEPS_MAX = 50
@@ -130,13 +133,15 @@ def trial(cell: Cell, series: int) -> Work:
 def sized(cell: Cell, setup: Setup, transfer_s: float, seconds: float) -> Work:
     """So many steps that the cell takes about `seconds` without overlap.
 
-    `transfer_s` is the wall time of a transfer when all series are at it. Few steps would measure
-    how a run begins and ends.
+    `transfer_s` is the wall time of a transfer when all series are at it. There are more steps
+    where few would measure how a run begins and ends.
     """
     computing_s = setup.series * COMPUTES[cell.mode] * cell.compute_ms / 1e3 / setup.workers
     transferring_s = setup.series * LANES[cell.mode] * transfer_s
+    shorter_s, longer_s = sorted((computing_s, transferring_s))
+    enough = ceil(shorter_s / longer_s / EDGE_SHARE_MAX)
     steps = round(seconds / (computing_s + transferring_s))
-    return Work(cell, setup.series, min(STEPS_MAX, max(STEPS_MIN, steps)))
+    return Work(cell, setup.series, min(STEPS_MAX, max(STEPS_MIN, enough, steps)))
 
 
 def compute_alone(work: Work, workers: int) -> Work:

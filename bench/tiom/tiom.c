@@ -8,8 +8,8 @@
  *          all four, each of them for one computation
  *   fjc    four compute, in(series); one transfers, inout(series)
  *
- * `standalone` and `blocking` are the same calls of pread and pwrite; with `blocking` the program is
- * started with libalongside_preload.so. `nonblocking` begins the transfer and ends the task.
+ * `standalone` and `blocking` are the same calls of pread and pwrite; for `blocking` the program
+ * is started with libalongside_preload.so. `nonblocking` begins the transfer and ends the task.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,9 +1,10 @@
 /* The task-I/O meter on tasks of OpenMP: omp-standalone, and omp-nonblocking by way of `detach`.
  *
- * The series and their dependences are those of tiom.c. Two things of gcc's library decide how tasks
- * are spawned here. When 64 tasks a thread wait, it runs a new one at once in the thread that spawns
- * it; and it forgets the event of a detached task that it runs while it waits for a dependence (there
- * or in `taskwait depend`). So a thread of its own spawns, and sleeps when it is so many steps ahead.
+ * The series and their dependences are those of tiom.c. Two things of gcc's library decide how
+ * tasks are spawned here. When 64 tasks a thread wait, it runs a new one at once in the thread that
+ * spawns it; and it forgets the event of a detached task that it runs while it waits for a
+ * dependence (there, or in `taskwait depend`). So a thread of its own spawns, and sleeps when it is
+ * so many steps ahead.
  */
 #include <errno.h>
 #include <omp.h>

@@ -80,6 +80,12 @@ def test_a_cell_has_as_many_steps_as_its_time_allows() -> None:
     assert plan.sized(CELL, SETUP, 0.0, 1e9).steps == plan.STEPS_MAX
 
 
+def test_a_balanced_cell_has_steps_enough_to_hide_its_ends() -> None:
+    balanced = plan.sized(CELL, SETUP, 0.5e-3, 0.01)
+    assert balanced.steps == pytest.approx(1 / plan.EDGE_SHARE_MAX, abs=1)
+    assert plan.sized(CELL, SETUP, 0.5e-5, 0.01).steps == plan.STEPS_MIN
+
+
 def test_work_counts_what_the_mode_multiplies() -> None:
     fjio = Work(Cell("fjio", "write", 1.0, 4 * KIB), 8, 10)
     fjc = Work(Cell("fjc", "write", 1.0, 4 * KIB), 8, 10)
