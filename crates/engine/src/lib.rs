@@ -14,6 +14,7 @@
 //! - Nobody polls with a timer: [`Engine::wait`] sleeps in the kernel, [`Engine::fd`] is for epoll.
 //! - Nothing is cancelled. A buffer belongs to its operation until the completion is there, and
 //!   dropping an engine waits for all that it was given.
+//! - An engine does not go through `fork`: a child must not use or drop its parent's.
 //! - Closing a file with [`Op::Close`] comes after the operations on it that were submitted before.
 //!   Closing it otherwise leaves operations alone that the kernel has; others find `EBADF`.
 
