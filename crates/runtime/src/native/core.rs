@@ -40,8 +40,11 @@ pub(super) struct Core {
 /// What a lock's holder has to do after it let go.
 #[derive(Debug, Default)]
 pub(super) struct After {
-    /// Tasks that are over and have to be freed (their `drop` is the program's code).
+    /// Tasks that are over and have to be freed.
     pub(super) over: SmallVec<[Box<Task>; 8]>,
+    /// Tasks whose last child ended and that have a `drop`, which is the program's code: it is
+    /// called before their end is reported, and not under the lock.
+    pub(super) to_drop: SmallVec<[TaskRef; 2]>,
     /// Workers that got something, each once.
     pub(super) woken: SmallVec<[usize; 8]>,
 }
@@ -115,12 +118,12 @@ impl Core {
     }
 
     fn bind(&mut self, domain: Option<TaskId>, access: Access) -> graph::Access {
-        let datum = self.data.of(&mut self.sched, domain, access.base);
-        let Access { direction, region, .. } = access;
+        let Access { base, direction, region } = access;
         let region = match region {
             Region::Range(span) if span.start == 0 && span.end == u64::MAX => Region::Whole,
             region => region,
         };
+        let datum = self.data.of(&mut self.sched, domain, base, &region);
         graph::Access { target: Target::Datum(datum), region, direction }
     }
 
@@ -209,7 +212,12 @@ impl Core {
         self.data.forget_children(&mut self.sched, id, &mut self.out);
         self.live -= 1;
         if let Some(parent) = task.parent {
-            super::worker::child_is_over(workers, parent, &mut self.reports);
+            if super::worker::child_is_over(workers, parent) {
+                match parent.get().has_drop() {
+                    true => after.to_drop.push(parent),
+                    false => self.reports.push(Report::Ended(parent)),
+                }
+            }
         }
         after.over.push(task);
         if self.live == 0 {

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use graph::{DatumId, DatumKind, TaskId};
+use graph::{DatumId, DatumKind, Region, TaskId};
 use sched::{Instruction, Sched};
 
 /// Data of the program's own table that are kept when no task is left.
@@ -41,23 +41,44 @@ impl Hasher for AddressHasher {
 
 pub(super) type Table<K, V> = HashMap<K, V, BuildHasherDefault<AddressHasher>>;
 
+/// A datum of the program's own table.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    datum: DatumId,
+    in_parts: bool,
+}
+
 /// All data that are known.
 #[derive(Debug, Default)]
 pub(super) struct Data {
-    program: Table<usize, DatumId>,
+    program: Table<usize, Known>,
+    /// Those of the program's own table that were used in parts.
+    in_parts: Vec<usize>,
     children: Table<u64, Table<usize, DatumId>>,
 }
 
 impl Data {
-    /// The datum at an address, for a task with this parent.
-    pub(super) fn of(&mut self, sched: &mut Sched, parent: Option<TaskId>, base: usize) -> DatumId {
-        let table = match parent {
-            None => &mut self.program,
-            Some(parent) => self.children.entry(parent.to_bits()).or_default(),
-        };
-        *table.entry(base).or_insert_with(|| {
-            sched.add_datum(DatumKind::InPlace, None).expect("nothing initial can be stale")
-        })
+    /// The datum at an address, for a task with this parent that uses this region of it.
+    pub(super) fn of(
+        &mut self,
+        sched: &mut Sched,
+        parent: Option<TaskId>,
+        base: usize,
+        region: &Region,
+    ) -> DatumId {
+        let mut new =
+            || sched.add_datum(DatumKind::InPlace, None).expect("nothing initial can be stale");
+        if let Some(parent) = parent {
+            let table = self.children.entry(parent.to_bits()).or_default();
+            return *table.entry(base).or_insert_with(new);
+        }
+        let known = self.program.entry(base);
+        let known = known.or_insert_with(|| Known { datum: new(), in_parts: false });
+        if *region != Region::Whole && !known.in_parts {
+            known.in_parts = true;
+            self.in_parts.push(base);
+        }
+        known.datum
     }
 
     /// A task is over, and so are its children.
@@ -75,11 +96,17 @@ impl Data {
         }
     }
 
-    /// No task is left.
+    /// No task is left. Data with regions are forgotten: their addresses may come back as something
+    /// of another shape.
     pub(super) fn all_is_over(&mut self, sched: &mut Sched, out: &mut Vec<Instruction>) {
         if self.program.len() > IDLE_DATA_MAX {
+            self.in_parts.clear();
             let table = std::mem::take(&mut self.program);
-            table.into_values().for_each(|datum| sched.drop_datum(datum, out));
+            table.into_values().for_each(|known| sched.drop_datum(known.datum, out));
+        }
+        for base in self.in_parts.drain(..) {
+            let known = self.program.remove(&base).expect("it was used in parts");
+            sched.drop_datum(known.datum, out);
         }
     }
 }

@@ -299,7 +299,13 @@ impl Io {
         let promise = Box::new(Promise { task, place, bytes: operation.bytes() });
         // SAFETY: the caller's promise.
         let op = unsafe { operation.value() };
+        let is_first = self.outstanding() == 0;
         self.submit(Box::into_raw(promise) as u64 | PROMISE, op);
+        if is_first {
+            // The task may compute for long before anybody flushes. Those that follow go with the
+            // next batch, or are handed over by whoever sees this one complete.
+            self.flush();
+        }
     }
 
     fn submit(&self, token: u64, op: Op) {

@@ -90,6 +90,8 @@ pub(super) struct Shared {
     ended: Mutex<()>,
     some_ended: Condvar,
     first_error: AtomicI32,
+    /// A worker has a task to begin and got no stack.
+    starving: AtomicBool,
     stops: AtomicBool,
     pub(super) ends: AtomicBool,
 }
@@ -176,6 +178,7 @@ impl Runtime {
             ended: Mutex::new(()),
             some_ended: Condvar::new(),
             first_error: AtomicI32::new(0),
+            starving: AtomicBool::new(false),
             stops: AtomicBool::new(false),
             ends: AtomicBool::new(false),
         });
@@ -395,6 +398,7 @@ impl Runtime {
         self.0.settle_rest();
         let task = task.ok_or(libc::EINVAL)?;
         if over {
+            task.get().drop_argument();
             self.0.report(Report::Ended(task));
         }
         Ok(())
@@ -466,13 +470,37 @@ extern "C-unwind" fn drop_wait(wait: *mut std::ffi::c_void) {
 
 impl Shared {
     /// A stack for a fiber; `None`: there are as many as there may be, or no memory (then told).
+    /// The caller is woken when some came back.
     pub(super) fn new_stack(&self) -> Option<Stack> {
-        match self.stacks.take() {
+        let take = || match self.stacks.take() {
             Ok(stack) => stack,
             Err(error) => {
                 say(&format!("no memory for the stack of another task ({error}); it waits"));
                 None
             }
+        };
+        if let Some(stack) = take() {
+            return Some(stack);
+        }
+        // Whoever gives a stack back after this looks at it: told first, then tried again.
+        let was_told = self.starving.swap(true, Ordering::SeqCst);
+        let stack = take();
+        if stack.is_none() && !was_told {
+            // Those that sleep keep stacks for their next task.
+            self.workers.iter().for_each(Worker::wake);
+        }
+        stack
+    }
+
+    /// Whether a worker waits for a stack.
+    pub(super) fn some_starve(&self) -> bool {
+        self.starving.load(Ordering::SeqCst)
+    }
+
+    /// Stacks were given back: whoever waits for one tries again.
+    pub(super) fn stacks_came_back(&self) {
+        if self.some_starve() && self.starving.swap(false, Ordering::SeqCst) {
+            self.workers.iter().for_each(Worker::wake);
         }
     }
 
@@ -541,6 +569,10 @@ impl Shared {
 
     fn follow_up(&self, after: After) {
         after.woken.iter().for_each(|worker| self.workers[*worker].wake());
+        for task in after.to_drop {
+            task.get().drop_argument();
+            self.inbox.put(Report::Ended(task));
+        }
         let some_over = !after.over.is_empty();
         drop(after.over);
         if some_over && self.waiting.load(Ordering::SeqCst) > 0 {
@@ -563,6 +595,7 @@ impl Shared {
                 }
                 drop(promise);
                 if task.get().came(1) {
+                    task.get().drop_argument();
                     self.report(Report::Ended(task));
                 }
             }

@@ -9,7 +9,7 @@
 //! | field | written by | read by |
 //! |---|---|---|
 //! | `id` | the core, before anybody else knows the task | everybody |
-//! | `body`, `argument` | `spawn` | the worker that runs it, once |
+//! | `body`, `argument` | `spawn` | the worker that runs it, once; then who brings `left` to zero |
 //! | `left` | anybody who counts in it, with AcqRel | the one that brings it to zero |
 //! | `events` | the body (adds), anybody (takes), with AcqRel | the same |
 //! | `children` | the core | the body, under `waits` when it decides to pause |
@@ -207,6 +207,20 @@ impl Task {
         (self.body)(pointer);
     }
 
+    /// Whether the program wants to know when the task is over.
+    pub(super) fn has_drop(&self) -> bool {
+        self.drop.is_some()
+    }
+
+    /// The task is over: the program drops the argument. Called by the one that brought `left` to
+    /// zero, before it reports so: whoever waited for the task finds the argument dropped.
+    pub(super) fn drop_argument(&self) {
+        if let Some(drop) = self.drop {
+            // SAFETY: the body has returned, and only one brings `left` to zero.
+            drop(unsafe { (*self.argument.get()).pointer() });
+        }
+    }
+
     /// One more thing has to come before the task is over.
     pub(super) fn expect(&self, count: u32) {
         let before = self.left.fetch_add(count, Ordering::AcqRel);
@@ -241,14 +255,6 @@ impl Task {
     pub(super) fn take_events(&self, count: u32) -> bool {
         let take = |events: u32| events.checked_sub(count);
         self.events.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok()
-    }
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        if let Some(drop) = self.drop {
-            drop(self.argument.get_mut().pointer());
-        }
     }
 }
 

@@ -105,10 +105,6 @@ impl Worker {
         fiber
     }
 
-    fn has_work(&self) -> bool {
-        self.resumed_some.load(Ordering::Acquire) || self.queued.load(Ordering::Acquire) > 0
-    }
-
     /// Ends its sleep.
     pub(super) fn wake(&self) {
         self.bed.wake();
@@ -120,15 +116,15 @@ impl Worker {
     }
 }
 
-/// A child of this task is over: the parent goes on if it waited, and is over if that was all.
-pub(super) fn child_is_over(workers: &[Worker], parent: TaskRef, reports: &mut Vec<Report>) {
+/// A child of this task is over: the parent goes on if it waited. `true`: that was all, and the
+/// parent is over too.
+#[must_use]
+pub(super) fn child_is_over(workers: &[Worker], parent: TaskRef) -> bool {
     let task = parent.get();
     if task.children.fetch_sub(1, Ordering::AcqRel) == 1 {
         resume(workers, parent, Why::Children);
     }
-    if task.came(1) {
-        reports.push(Report::Ended(parent));
-    }
+    task.came(1)
 }
 
 /// Resumes the fiber of a task if it waits for this. A pause that has not begun passes then.
@@ -161,6 +157,8 @@ pub(super) struct Local {
     slice_began: Cell<u64>,
     spawned_seen: Cell<u64>,
     reports_left: Cell<u32>,
+    /// It has a task to begin and got no stack.
+    starves: Cell<bool>,
 }
 
 thread_local! {
@@ -220,6 +218,7 @@ pub(super) fn main(shared: Arc<Shared>, index: usize, processor: Option<usize>) 
         slice_began: Cell::new(0),
         spawned_seen: Cell::new(0),
         reports_left: Cell::new(0),
+        starves: Cell::new(false),
     };
     forget_in_children();
     LOCAL.set(&raw const local);
@@ -246,8 +245,16 @@ impl Local {
         }
     }
 
+    /// Whether `choose` would find something.
+    fn has_work(&self) -> bool {
+        let me = self.me();
+        let can_begin = !self.starves.get() && me.queued.load(Ordering::Acquire) > 0;
+        can_begin || me.resumed_some.load(Ordering::Acquire)
+    }
+
     /// The fiber that goes on next: a resumed one, or one that takes a task.
     fn choose(&self) -> Option<u32> {
+        self.starves.set(false);
         if let Some(fiber) = self.me().next_resumed() {
             return Some(fiber);
         }
@@ -258,7 +265,9 @@ impl Local {
             return Some(fiber);
         }
         // Without a stack, the task waits until another has ended.
-        let stack = self.shared.new_stack()?;
+        let stack = self.shared.new_stack();
+        self.starves.set(stack.is_none());
+        let stack = stack?;
         let local: *const Local = self;
         let fiber = Fiber::new(stack, move |way| {
             // SAFETY: the root, which owns the value, outlives all of its fibers.
@@ -283,17 +292,23 @@ impl Local {
         self.current.set(None);
         match left {
             Left::Paused => self.fibers.borrow_mut()[slot as usize] = Some(fiber),
-            Left::Idle if self.idle.borrow().len() < IDLE_FIBERS_MAX => {
+            Left::Idle if self.may_keep_idle() => {
                 self.fibers.borrow_mut()[slot as usize] = Some(fiber);
                 self.idle.borrow_mut().push(slot);
             }
             Left::Idle => {
                 let left = fiber.go(Go::End);
                 assert_eq!(left, Left::Ended, "it was told to end");
+                drop(fiber);
                 self.vacant.borrow_mut().push(slot);
+                self.shared.stacks_came_back();
             }
             Left::Ended => self.vacant.borrow_mut().push(slot),
         }
+    }
+
+    fn may_keep_idle(&self) -> bool {
+        self.idle.borrow().len() < IDLE_FIBERS_MAX && !self.shared.some_starve()
     }
 
     fn end_idle_fibers(&self) {
@@ -301,6 +316,15 @@ impl Local {
             let fiber = self.fibers.borrow_mut()[slot as usize].take();
             let left = fiber.expect("idle").go(Go::End);
             assert_eq!(left, Left::Ended, "it was told to end");
+            self.vacant.borrow_mut().push(slot);
+        }
+    }
+
+    /// Somebody has no stack: gives back those that only wait for a next task.
+    fn feed_the_starving(&self) {
+        if self.shared.some_starve() && !self.idle.borrow().is_empty() {
+            self.end_idle_fibers();
+            self.shared.stacks_came_back();
         }
     }
 
@@ -332,7 +356,7 @@ impl Local {
         let since = self.tasks_since_look.get() + 1;
         if since >= LOOK_AROUND_TASKS {
             self.tasks_since_look.set(0);
-            self.look_around();
+            self.look_around(false);
         } else {
             self.tasks_since_look.set(since);
             if self.me().io.outstanding() > 0 {
@@ -343,8 +367,8 @@ impl Local {
     }
 
     /// Takes completions of all workers. How many there were.
-    fn look_around(&self) -> usize {
-        (0..self.shared.workers.len()).map(|worker| self.shared.poll(worker, false)).sum()
+    fn look_around(&self, wait: bool) -> usize {
+        (0..self.shared.workers.len()).map(|worker| self.shared.poll(worker, wait)).sum()
     }
 
     fn run(&self, task: TaskRef) {
@@ -359,6 +383,7 @@ impl Local {
         let task = self.current.take().expect("it is the task of this fiber again");
         self.count_slice(task);
         if task.get().came(1) {
+            task.get().drop_argument();
             self.shared.leave(Report::Ended(task));
             self.see_to_reports();
         } else if !task.get().told_paused.swap(true, Ordering::AcqRel) {
@@ -411,28 +436,31 @@ impl Local {
     fn rest(&self, linger: &mut Linger) {
         let me = self.me();
         me.io.flush();
-        let look = || {
-            let some = self.look_around() > 0;
+        self.feed_the_starving();
+        let look = |wait| {
+            let some = self.look_around(wait) > 0;
             self.shared.settle_rest();
-            some || me.has_work()
+            some || self.has_work()
         };
-        if self.look_around() > 0 || me.has_work() {
+        if self.look_around(false) > 0 || self.has_work() {
             return;
         }
         for _ in 0..LOOKS_BEFORE_LINGER {
             std::hint::spin_loop();
-            if me.has_work() {
+            if self.has_work() {
                 return;
             }
         }
-        if linger.linger(look) {
+        if linger.linger(|| look(false)) {
             return;
         }
         self.shared.services.call_all();
         me.asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let ends = self.shared.ends.load(Ordering::Acquire);
-        if !ends && !look() {
+        // The last look waits for whoever submits at this moment: what completes meanwhile has woken
+        // this worker already, and nobody is woken for it again.
+        if !ends && !look(true) {
             let timeout = if self.shared.services.are_there() { services::IDLE_MS } else { -1 };
             linger.sleep(|| me.bed.sleep(timeout));
         }
