@@ -458,8 +458,8 @@ impl Local {
         me.asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let ends = self.shared.ends.load(Ordering::Acquire);
-        // The last look waits for whoever submits at this moment: what completes meanwhile has woken
-        // this worker already, and nobody is woken for it again.
+        // The last look waits for whoever submits at this moment: what completes meanwhile has
+        // woken this worker already, and nobody is woken for it again.
         if !ends && !look(true) {
             let timeout = if self.shared.services.are_there() { services::IDLE_MS } else { -1 };
             linger.sleep(|| me.bed.sleep(timeout));
