@@ -54,12 +54,13 @@ typedef struct al_options {
 /* Sets the defaults. */
 void al_options_init(al_options *options);
 
-/* Starts the runtime; NULL: the defaults. -EALREADY: it runs; -EINVAL: an option makes no sense;
+/* Starts the runtime; NULL: the defaults. -EALREADY: it runs; -EINVAL: an option (or
+ * $ALONGSIDE_ENGINE) makes no sense; -ENOSYS: io_uring was asked for and is not available;
  * -EPERM: after a fork, in the child of a program whose runtime runs; else what the system gave. */
 int al_start(const al_options *options);
 
 /* Waits for all tasks, then ends the workers. 0, or the first error of a non-blocking operation
- * that nobody asked about. -EDEADLK: called from a task; -EINVAL: it does not run. */
+ * that nobody asked about. -EDEADLK: called by a worker; -EINVAL: it does not run. */
 int al_stop(void);
 
 /* How many workers there are; 0: the runtime does not run. */
@@ -100,7 +101,7 @@ typedef struct al_span {
 
 /* One use of a datum. A datum is known by its base address, which is never followed: any address
  * that the program uses for one thing at a time will do. Regions of one datum have the same number
- * of dimensions, or are the whole. */
+ * of dimensions, or are the whole, until no task is left. */
 typedef struct al_access {
     const void *base;
     al_direction direction;
@@ -152,7 +153,8 @@ typedef struct al_task {
     size_t accesses_count;
     const char *name;          /* for messages; has to stay until the task is over; NULL: none */
     int priority;              /* ready tasks of higher priority run first */
-    /* called with the (copied) argument when the task is over; NULL: nothing */
+    /* called with the (copied) argument when the task is over, on any thread and in no task, before
+     * anybody who waits for the task goes on; not if al_spawn fails; NULL: nothing */
     void (*drop)(void *argument);
 } al_task;
 
@@ -164,11 +166,12 @@ int al_spawn(const al_task *task);
 
 /* Waits for every task that was spawned by the caller: in a task its children (the task pauses),
  * else all tasks. 0, or the first error of a non-blocking operation that nobody asked about,
- * once. */
+ * once. -EDEADLK: in a polling service or a `drop` that a worker runs. */
 int al_taskwait(void);
 
-/* Waits until nobody spawned before uses this datum any more. In a task, the task pauses. -EDEADLK:
- * the calling task uses it itself. */
+/* Waits until nobody that was spawned before uses this datum any more: in a task none of its
+ * children (the task pauses), else no task that was spawned outside of tasks. -EDEADLK: as for
+ * al_taskwait. */
 int al_wait_on(const void *base);
 
 /* ---- I/O: blocking in form, pausing the task ------------------------------------------------- */
@@ -203,7 +206,8 @@ typedef uint64_t al_task_id;
 /* The task that calls; 0: the caller is in none. */
 al_task_id al_current_task(void);
 
-/* The calling task is not over before `count` more events are fulfilled. -EINVAL: in no task. */
+/* The calling task is not over before `count` more events are fulfilled. -EINVAL: in no task, or
+ * it would wait for more than 2^30. */
 int al_events_add(unsigned count);
 
 /* From anywhere: `count` events of a task have come. -EINVAL: it does not wait for so many. */

@@ -14,7 +14,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#ifdef __cplusplus
+#include <atomic>
+#define ATOMIC_INT std::atomic<int>
+#else
 #include <stdatomic.h>
+#define ATOMIC_INT _Atomic int
+#endif
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,14 +61,14 @@
     } while (0)
 
 /* Messages of the library, counted; the last one is kept. */
-static _Atomic int messages_count;
+static ATOMIC_INT messages_count;
 static char message_last[1024];
 
 __attribute__((unused)) static void keep_message(const char *text, void *data)
 {
     (void)data;
     snprintf(message_last, sizeof message_last, "%s", text);
-    atomic_fetch_add(&messages_count, 1);
+    messages_count++;
 }
 
 static void time_is_up(int number)
@@ -92,7 +98,12 @@ __attribute__((unused)) static void start_workers(unsigned workers)
 __attribute__((unused)) static void spawn_whole(al_body body, void *argument, const al_access *uses,
                                                 size_t count)
 {
-    al_task task = {.body = body, .argument = argument, .accesses = uses, .accesses_count = count};
+    al_task task;
+    memset(&task, 0, sizeof task);
+    task.body = body;
+    task.argument = argument;
+    task.accesses = uses;
+    task.accesses_count = count;
     SAME(al_spawn(&task), 0);
 }
 

@@ -12,6 +12,7 @@ static int counts_down(void *data)
     CHECK(al_worker() >= 0);
     SAME(al_current_task(), 0);
     SAME(al_taskwait(), -EDEADLK);
+    SAME(al_wait_on(&limit), -EDEADLK);
     SAME(al_stop(), -EDEADLK);
     int count = atomic_fetch_add(&calls, 1) + 1;
     CHECK(count <= limit);

@@ -1,4 +1,5 @@
 //! Builds the library with cargo and the test programs with the C compiler.
+#![allow(dead_code, reason = "each test is a program of its own and uses a part of this")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -59,10 +60,15 @@ pub fn preload() -> PathBuf {
 
 /// Compiles a source of this folder, with more options.
 pub fn compile(source: &str, more: &[&str]) -> Built {
+    compile_at(&crate_folder().join("tests"), source, more)
+}
+
+/// Compiles a source of some folder.
+pub fn compile_at(from: &Path, source: &str, more: &[&str]) -> Built {
     let (name, ending) = source.rsplit_once('.').expect("a source has an ending");
-    let folder = scratch_folder();
     let libraries = libraries().display().to_string();
-    let path = folder.join(format!("{name}{}", more.concat()));
+    let place = from.file_name().expect("a folder").to_string_lossy();
+    let path = scratch_folder().join(format!("{place}-{name}{}", more.concat()));
     let (compiler, standard) =
         if ending == "cpp" { ("g++", "-std=c++17") } else { ("gcc", "-std=gnu11") };
     let mut command = Command::new(compiler);
@@ -74,7 +80,7 @@ pub fn compile(source: &str, more: &[&str]) -> Built {
         .arg(format!("-I{}", crate_folder().join("include").display()))
         .arg("-o")
         .arg(&path)
-        .arg(crate_folder().join("tests").join(source))
+        .arg(from.join(source))
         .args([format!("-L{libraries}"), format!("-Wl,-rpath,{libraries}")])
         .args(["-lalongside", "-lpthread"]);
     let output = command.output().expect("a C compiler is installed");

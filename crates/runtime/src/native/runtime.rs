@@ -267,6 +267,9 @@ impl Runtime {
 
     /// Waits until nobody that the caller spawned before uses the datum at this address.
     pub fn wait_on(&self, base: usize) -> Result<(), Errno> {
+        if worker::local().is_some() && worker::here().is_none() {
+            return Err(libc::EDEADLK);
+        }
         let wait = Arc::new(Wait::default());
         let argument = Argument::Pointer(Arc::into_raw(wait.clone()).cast_mut().cast());
         let access = Access { base, direction: Direction::InOut, region: Region::Whole };
