@@ -24,6 +24,7 @@ BANDWIDTH_COLOURS = LinearSegmentedColormap.from_list(
 )
 MISSING_COLOUR = "#d9d9d9"
 SCALE_MIN_PERCENT = 20.0
+SCALE_MAX_PERCENT = 100.0
 DARK_GAIN = 0.33
 DARK_BANDWIDTH = 0.55
 LINES, COLUMNS = 2, 3
@@ -72,7 +73,8 @@ def draw_group(cells: Sequence[Judged], path: Path, title: str, note: str) -> No
         [SCALE_MIN_PERCENT]
         + [abs(gain) for _, of in SPEEDUPS for cell in cells if (gain := of(cell)) is not None]
     )
-    shades = Normalize(-scale, scale)
+    scale = min(SCALE_MAX_PERCENT, scale)
+    shades = Normalize(-scale, scale, clip=True)
     rates = [rate for cell in cells if (rate := cell.rates("standalone").median) is not None]
     bandwidths = LogNorm(min(rates, default=1.0) * 0.9, max(rates, default=1.0) * 1.1)
     maps: list[tuple[str, Figure_of, Any, Any]] = [

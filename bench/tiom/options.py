@@ -22,7 +22,7 @@ def parse(arguments: Sequence[str] | None, doc: str | None) -> argparse.Namespac
     parser = argparse.ArgumentParser(prog="bench.tiom", description=doc)
     parser.add_argument("--out", type=Path, default=Path("out/bench"), metavar="FOLDER")
     parser.add_argument(
-        "--quick", action="store_true", help="12 cells a mode, 10 minutes; else 3 h"
+        "--quick", action="store_true", help="12 cells a mode, 12 minutes; else 3 h"
     )
     parser.add_argument("--repetitions", type=int, default=3, metavar="N", help="default 3")
     parser.add_argument("--seconds", type=float, help="of a run; default 1.5, quick 0.8")
