@@ -26,10 +26,6 @@ pub const WORKERS_MAX: usize = 1024;
 /// Tasks that may be alive before a spawn from outside a task waits for some to end.
 const TASKS_LIVE_MAX: usize = 1 << 20;
 
-/// Tasks up to which the program spawns without looking at whether some end.
-const TASKS_CACHED_MAX: usize = 1024;
-/// Looks for ends that came to nothing, after which the program spawns on.
-const LOOKS_FOR_ENDS: u32 = 64;
 /// Looks at the core's lock before a thread sleeps for it.
 const LOCK_SPINS: u32 = 200;
 
@@ -238,7 +234,6 @@ impl Runtime {
                 self.wait_until_at_most(TASKS_LIVE_MAX / 2);
             }
             self.0.spawned.fetch_add(1, Ordering::Relaxed);
-            self.0.let_some_end();
         }
         self.0.with_core(|core| core.spawn(spawn, parent)).map_err(|refusal| words(&refusal))
     }
@@ -522,21 +517,6 @@ impl Shared {
             std::hint::spin_loop();
         }
         self.core.lock()
-    }
-
-    /// Before the program spawns more: takes reports for a moment while many tasks wait, so that
-    /// what is kept of them stays in the cache. It gives up when none ends: they may wait for what
-    /// the program does next.
-    fn let_some_end(&self) {
-        let mut live = self.live.load(Ordering::Relaxed);
-        let mut looks = 0;
-        while live > TASKS_CACHED_MAX && looks < LOOKS_FOR_ENDS {
-            self.settle_rest();
-            std::hint::spin_loop();
-            let now = self.live.load(Ordering::Relaxed);
-            looks = if now < live { 0 } else { looks + 1 };
-            live = now;
-        }
     }
 
     /// Leaves a report for whoever works with the core next. The caller sees to it that somebody

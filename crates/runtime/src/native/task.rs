@@ -227,6 +227,11 @@ impl Task {
         assert!(before > 0, "only a task that is not over expects more");
     }
 
+    /// Whether the task will not be over when its body has returned. To be asked by the body.
+    pub(super) fn waits_for_more_than_its_body(&self) -> bool {
+        self.left.load(Ordering::Acquire) > 1
+    }
+
     /// So many of them came. `true`: it is over, and the caller reports it.
     #[must_use]
     pub(super) fn came(&self, count: u32) -> bool {

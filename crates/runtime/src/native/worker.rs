@@ -382,12 +382,16 @@ impl Local {
         }
         let task = self.current.take().expect("it is the task of this fiber again");
         self.count_slice(task);
+        // As long as the body counts, the task stays; afterwards it may be gone at once. Nothing is
+        // added to what it waits for any more, as only the body does that.
+        let waits = task.get().waits_for_more_than_its_body();
+        if waits && !task.get().told_paused.swap(true, Ordering::AcqRel) {
+            self.shared.report(Report::Paused(task));
+        }
         if task.get().came(1) {
             task.get().drop_argument();
             self.shared.leave(Report::Ended(task));
             self.see_to_reports();
-        } else if !task.get().told_paused.swap(true, Ordering::AcqRel) {
-            self.shared.report(Report::Paused(task));
         }
     }
 
