@@ -10,6 +10,9 @@
  * The task is over, and its dependents run, when all of its operations are complete. Needs OpenMP
  * 5.0 (gcc 11 or newer, -fopenmp). No runtime of ours has to be started; one thread, which sleeps
  * in the kernel, sees to completions.
+ *
+ * gcc 12's libgomp takes a detached task for complete when its body ends, if a thread runs it while
+ * it waits in `taskwait depend(...)`: leave that out beside detached tasks (`taskwait` is fine).
  */
 #ifndef ALONGSIDE_OMP_H
 #define ALONGSIDE_OMP_H
