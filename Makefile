@@ -20,6 +20,13 @@ PACKAGE_CRATES := graph sched ops engine exec runtime pybind
 PACKAGE_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find $(PACKAGE_CRATES:%=crates/%) -name '*.rs' -o -name Cargo.toml)
 
+# The C library: where `make install` puts it, how it is built, and its version.
+PREFIX ?= /usr/local
+DESTDIR ?=
+NATIVE_PROFILE ?= release
+NATIVE_BUILT = target/$(if $(filter dev,$(NATIVE_PROFILE)),debug,$(NATIVE_PROFILE))
+NATIVE_VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+
 # Where benchmarks put their JSON and pictures, and how many seeds the simulator runs.
 OUT ?= out
 SEEDS ?= 2000
@@ -44,6 +51,21 @@ setup: $(PACKAGE) ## Create .venv, install the tools, build and install the pack
 .PHONY: native
 native: ## Build the C library: libalongside and libalongside_preload, in target/release
 	cargo build --quiet --release --locked --package alongside-capi --package alongside-preload
+
+.PHONY: install
+install: ## Install the C library, its headers and alongside.pc (PREFIX=/usr/local DESTDIR=)
+	cargo rustc --quiet --profile $(NATIVE_PROFILE) --locked --package alongside-capi \
+		--crate-type staticlib
+	cargo build --quiet --profile $(NATIVE_PROFILE) --locked --package alongside-preload
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 $(wildcard crates/capi/include/*) $(DESTDIR)$(PREFIX)/include
+	crates/capi/link.sh $(NATIVE_BUILT)/libalongside.a \
+		$(DESTDIR)$(PREFIX)/lib/libalongside.so.$(NATIVE_VERSION)
+	ln -sf libalongside.so.$(NATIVE_VERSION) $(DESTDIR)$(PREFIX)/lib/libalongside.so.0
+	ln -sf libalongside.so.0 $(DESTDIR)$(PREFIX)/lib/libalongside.so
+	install -m 755 $(NATIVE_BUILT)/libalongside_preload.so $(DESTDIR)$(PREFIX)/lib
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(NATIVE_VERSION)|' \
+		crates/capi/alongside.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/alongside.pc
 
 .PHONY: demo
 demo: $(PACKAGE) ## Run the main job, apps/hmmer: three ways, two disks (DEMO_FLAGS=--quick)
@@ -95,6 +117,14 @@ sim: ## Run the scheduler on random programs with faults (SEEDS=2000)
 
 .PHONY: ci
 ci: lint tidy test sim ## Everything that must pass before a commit
+
+.PHONY: test-native
+test-native: ## Test the C interface: every program with every engine, the symbols, an installation
+	cargo test --locked --package alongside-capi --package alongside-preload
+
+.PHONY: sanitize
+sanitize: ## C tests under the address and thread sanitizers (nightly Rust with rust-src; minutes)
+	crates/capi/sanitize.sh
 
 .PHONY: loom
 loom: ## Try every interleaving of the lock-free protocols (in release, minutes)

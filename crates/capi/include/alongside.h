@@ -189,6 +189,7 @@ int al_fdatasync(int fd);
 /* Inside a task: start the operation and return. The buffer belongs to the operation until it is
  * complete (the pieces of a vector may go at once). `*result` gets what the system call would have
  * given, or -errno, before the task counts as over; `result` may lie in what a dependent reads.
+ * It is stored in release order: a task that goes on may watch it with an acquiring load.
  * With NULL, a failure or a short transfer is told by the message hook and by the next al_taskwait
  * or al_stop. Give 0, or -EINVAL outside a task. */
 int al_pread_async(int fd, void *buffer, size_t bytes, off_t offset, ssize_t *result);

@@ -17,10 +17,10 @@ static void reads(void *argument)
 /* The result comes while the task that asked for it still computes. */
 static void computes_until_it_is_there(void *argument)
 {
-    volatile ssize_t result = 4321;
+    ssize_t result = 4321;
     (void)argument;
-    SAME(al_pread_async(file, memory, 4096, 0, (ssize_t *)&result), 0);
-    while (result == 4321) {
+    SAME(al_pread_async(file, memory, 4096, 0, &result), 0);
+    while (__atomic_load_n(&result, __ATOMIC_ACQUIRE) == 4321) {
     }
     SAME(result, 4096);
 }

@@ -58,24 +58,25 @@ static void fulfilled(uintptr_t event)
     *(_Atomic int *)event = 1;
 }
 
+static int file;
+
 static void reads(void *argument)
 {
-    static char buffer[4096];
-    SAME(al_pread_async(*(int *)argument, buffer, sizeof buffer, 0, NULL), 0);
+    SAME(al_pread_async(file, argument, 4096, 0, NULL), 0);
 }
 
 int main(void)
 {
     _Atomic int event = 0;
-    int file = scratch(0);
-    char block[4096] = {0};
-    SAME(pwrite(file, block, sizeof block, 0), sizeof block);
+    static char blocks[100][4096];
+    file = scratch(0);
+    SAME(pwrite(file, blocks[0], sizeof blocks[0], 0), sizeof blocks[0]);
     start_workers(2);
     /* the completion thread for OpenMP exists as well */
     SAME(al_detach_fsync((uintptr_t)&event, fulfilled, file, NULL), 0);
     SAME(al_detach_done((uintptr_t)&event, fulfilled), 0);
     for (int i = 0; i < 100; i++) {
-        spawn(reads, &file);
+        spawn(reads, blocks[i]);
     }
     SAME(al_taskwait(), 0);
     costs_nothing("no task");

@@ -45,8 +45,8 @@ static int resumes(void *data)
     if (task == 0) {
         return 0;
     }
-    SAME(al_resume(task), 0);
     *(int *)data = 1;
+    SAME(al_resume(task), 0);
     return 1;
 }
 

@@ -155,8 +155,7 @@ impl State {
 /// Puts a result where it was asked for, or says what went wrong.
 fn settle(pending: &Pending, result: i64) {
     if !pending.place.0.is_null() {
-        // SAFETY: the program promised the place until the event is fulfilled.
-        unsafe { pending.place.0.write(result as isize) };
+        pending.place.set(result);
         return;
     }
     if result < 0 || result < pending.bytes {

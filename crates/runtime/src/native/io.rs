@@ -11,7 +11,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::os::fd::{BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicIsize, AtomicUsize, Ordering};
 
 use engine::Engine;
 use ops::{Buffer, Completion, Op};
@@ -53,6 +53,17 @@ pub struct ResultPlace(pub *mut isize);
 
 // SAFETY: the program promised that the place may be written until the task is over.
 unsafe impl Send for ResultPlace {}
+
+impl ResultPlace {
+    /// Puts a result there, if there is a place. In release order: the program may watch the place,
+    /// and finds the bytes when it finds the result.
+    pub(super) fn set(&self, result: i64) {
+        if !self.0.is_null() {
+            // SAFETY: the program promised the place until its task is over, which it is not yet.
+            unsafe { AtomicIsize::from_ptr(self.0) }.store(result as isize, Ordering::Release);
+        }
+    }
+}
 
 /// Whether a vector cannot be looked at: a pointer that is null or was one before it was added to.
 fn is_bad(pieces: *const libc::iovec) -> bool {
@@ -211,8 +222,7 @@ impl Promise {
     /// Puts the result where it was asked for. What went wrong, if nobody asked.
     pub(super) fn keep(&self, result: i64) -> Option<i64> {
         if !self.place.0.is_null() {
-            // SAFETY: the program promised the place until its task is over, which it is not yet.
-            unsafe { self.place.0.write(result as isize) };
+            self.place.set(result);
             return None;
         }
         match result {
