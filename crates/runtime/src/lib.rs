@@ -9,6 +9,7 @@ mod failures;
 pub mod files;
 mod fork;
 pub mod futures;
+mod line;
 pub mod machine;
 pub mod native;
 mod notify;

@@ -22,16 +22,7 @@ impl Machine {
 
 /// Processors that this process may run on; at least 1.
 pub fn processors() -> usize {
-    // SAFETY: an all-zero cpu_set_t is a valid empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    let size = std::mem::size_of_val(&set);
-    // SAFETY: `set` is a valid place for `size` bytes of result.
-    if unsafe { libc::sched_getaffinity(0, size, &mut set) } == 0 {
-        // SAFETY: `set` was filled by the call above.
-        let count = unsafe { libc::CPU_COUNT(&set) };
-        return usize::try_from(count).unwrap_or(1).max(1);
-    }
-    std::thread::available_parallelism().map_or(1, usize::from)
+    exec::native::thread::processors().len().max(1)
 }
 
 /// Bytes of memory that this process may use.

@@ -4,17 +4,17 @@
 //! needs to keep alive (the exporter of its memory) is kept here until its completion has come; an
 //! operation for which the engine has no room waits in a line.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use engine::Engine;
 use ops::{Answer, Completion, Errno, Op};
+
+use crate::line::Line;
 
 /// An engine with a line before it. `K` is what an operation keeps alive.
 pub struct Ring<K> {
-    engine: Box<dyn Engine>,
-    line: VecDeque<(u64, Op)>,
+    line: Line,
     kept: HashMap<u64, K>,
     next: u64,
     completions: Vec<Completion>,
@@ -35,18 +35,12 @@ impl<K> Ring<K> {
     /// With the engine that this machine gives.
     pub fn new() -> io::Result<Ring<K>> {
         let engine = engine::open(&engine::Options::default())?;
-        Ok(Ring {
-            engine,
-            line: VecDeque::new(),
-            kept: HashMap::new(),
-            next: 0,
-            completions: Vec::new(),
-        })
+        Ok(Ring { line: Line::new(engine), kept: HashMap::new(), next: 0, completions: Vec::new() })
     }
 
     /// Readable when something is complete.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.engine.fd()
+        self.line.engine.fd()
     }
 
     /// How many operations are not complete.
@@ -59,30 +53,20 @@ impl<K> Ring<K> {
         let number = self.next;
         self.next += 1;
         self.kept.insert(number, kept);
-        self.line.push_back((number, op));
-        self.fill();
+        self.line.submit(number, op);
+        self.line.engine.flush();
         number
-    }
-
-    fn fill(&mut self) {
-        while let Some((number, op)) = self.line.pop_front() {
-            if let Err(full) = self.engine.submit(number, op) {
-                self.line.push_front((number, full.0));
-                break;
-            }
-        }
-        self.engine.flush();
     }
 
     /// What is complete.
     pub fn poll(&mut self) -> Vec<Done<K>> {
         let mut all = Vec::new();
-        while self.engine.poll(&mut self.completions) > 0 {
+        while self.line.engine.poll(&mut self.completions) > 0 {
             for Completion { token, result, .. } in self.completions.drain(..) {
                 let kept = self.kept.remove(&token).expect("each operation completes once");
                 all.push(Done { number: token, result, kept });
             }
-            self.fill();
+            self.line.refill();
         }
         all
     }
@@ -90,11 +74,11 @@ impl<K> Ring<K> {
     /// Sleeps until all are complete, whatever comes of them.
     pub fn finish(&mut self) {
         while !self.kept.is_empty() {
-            self.engine.wait(&mut self.completions, None);
+            self.line.engine.wait(&mut self.completions, None);
             for completion in self.completions.drain(..) {
                 self.kept.remove(&completion.token);
             }
-            self.fill();
+            self.line.refill();
         }
     }
 }
@@ -131,7 +115,7 @@ mod tests {
         let file = options.create(true).truncate(true).read(true).write(true).open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         let mut ring = Ring::new().unwrap();
-        let count = 3 * ring.engine.capacity() as u64;
+        let count = 3 * ring.line.engine.capacity() as u64;
         for number in 0..count {
             let mut buffer = Buffer::new(8);
             buffer.as_mut_slice().copy_from_slice(&number.to_le_bytes());

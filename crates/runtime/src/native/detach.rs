@@ -5,18 +5,18 @@
 //! to come, the task's own word among it. The completion thread sleeps on the engine's descriptor
 //! and never spins; a thread that submits hands its operation to the kernel itself.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
-use engine::{Engine, Prefer};
+use engine::Prefer;
 use exec::native::thread::{self, Bed};
-use ops::{Completion, Op};
+use ops::Completion;
 use parking_lot::{Condvar, Mutex};
 
 use super::data::Table;
 use super::io::{Operation, ResultPlace};
 use super::say::say;
 use super::Errno;
+use crate::line::Line;
 
 /// Operations that may wait for a place in the engine before those who submit wait as well.
 const LINE_MAX: usize = 1 << 16;
@@ -40,8 +40,7 @@ struct Pending {
 }
 
 struct State {
-    engine: Box<dyn Engine>,
-    line: VecDeque<(u64, Op)>,
+    line: Line,
     /// What is left to come of each event: operations, and the word of its task.
     left: Table<usize, u64>,
 }
@@ -62,7 +61,7 @@ fn service() -> Result<&'static Service, Errno> {
         let engine = engine::open(&options).map_err(errno)?;
         let bed = Bed::new().map_err(errno)?;
         bed.watch(engine.fd()).map_err(errno)?;
-        let state = State { engine, line: VecDeque::new(), left: Table::default() };
+        let state = State { line: Line::new(engine), left: Table::default() };
         let (state, room) = (Mutex::new(state), Condvar::new());
         let service = Arc::new(Service { state, room, bed, forks: exec::forks() });
         let of_thread = service.clone();
@@ -97,18 +96,13 @@ pub unsafe fn start(event: Event, operation: &Operation, place: ResultPlace) -> 
     let op = unsafe { operation.value() };
     let token = Box::into_raw(pending) as u64;
     let mut state = service.state.lock();
-    while state.line.len() >= LINE_MAX {
+    while state.line.waiting() >= LINE_MAX {
         service.room.wait(&mut state);
     }
     // The first operation of an event also counts the word of its task.
     *state.left.entry(event.handle).or_insert(1) += 1;
-    let full = match state.line.is_empty() {
-        true => state.engine.submit(token, op).err().map(|full| full.0),
-        false => Some(op),
-    };
-    match full {
-        Some(op) => state.line.push_back((token, op)),
-        None => state.engine.flush(),
+    if state.line.submit(token, op) {
+        state.line.engine.flush();
     }
     Ok(())
 }
@@ -140,16 +134,6 @@ impl State {
         }
         last
     }
-
-    fn refill(&mut self) {
-        while let Some((token, op)) = self.line.pop_front() {
-            if let Err(full) = self.engine.submit(token, op) {
-                self.line.push_front((token, full.0));
-                break;
-            }
-        }
-        self.engine.flush();
-    }
 }
 
 /// Puts a result where it was asked for, or says what went wrong.
@@ -174,14 +158,14 @@ impl Service {
         let mut completions: Vec<Completion> = Vec::new();
         loop {
             let mut state = self.state.lock();
-            state.engine.poll(&mut completions);
+            state.line.engine.poll(&mut completions);
             if completions.is_empty() {
                 drop(state);
                 self.bed.sleep(-1);
                 continue;
             }
-            if !state.line.is_empty() {
-                state.refill();
+            if state.line.waiting() > 0 {
+                state.line.refill();
                 self.room.notify_all();
             }
             drop(state);

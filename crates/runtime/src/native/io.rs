@@ -9,7 +9,6 @@
 //! for them runs other tasks meanwhile.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicIsize, AtomicUsize, Ordering};
 
@@ -18,6 +17,7 @@ use ops::{Buffer, Completion, Op};
 use parking_lot::Mutex;
 
 use super::task::{Place, TaskRef};
+use crate::line::Line;
 
 /// Operations that are submitted before the engine hands them to the kernel at the latest.
 const BATCH_MAX: usize = 16;
@@ -243,12 +243,11 @@ pub(super) enum Done {
 
 /// The operations of one worker.
 pub(super) struct Io {
-    engine: Mutex<Box<dyn Engine>>,
+    line: Mutex<Line>,
     /// Operations that have not completed, those in the line included.
     outstanding: AtomicUsize,
     /// Submitted and perhaps not handed to the kernel.
     unflushed: AtomicUsize,
-    line: Mutex<VecDeque<(u64, Op)>>,
     fd: RawFd,
 }
 
@@ -268,8 +267,8 @@ impl Io {
         use std::os::fd::AsRawFd;
         let fd = engine.fd().as_raw_fd();
         let zero = || AtomicUsize::new(0);
-        let (engine, line) = (Mutex::new(engine), Mutex::default());
-        Io { engine, outstanding: zero(), unflushed: zero(), line, fd }
+        let line = Mutex::new(Line::new(engine));
+        Io { line, outstanding: zero(), unflushed: zero(), fd }
     }
 
     /// The descriptor that tells of completions.
@@ -280,7 +279,7 @@ impl Io {
 
     /// Which engine, and why.
     pub(super) fn about(&self) -> String {
-        let about = self.engine.lock().about();
+        let about = self.line.lock().engine.about();
         format!("{}: {}", about.name, about.reason)
     }
 
@@ -321,18 +320,9 @@ impl Io {
     fn submit(&self, token: u64, op: Op) {
         self.outstanding.fetch_add(1, Ordering::AcqRel);
         let mut line = self.line.lock();
-        let mut engine = self.engine.lock();
-        let full = if line.is_empty() {
-            engine.submit(token, op).err().map(|full| full.0)
-        } else {
-            Some(op)
-        };
-        if let Some(op) = full {
-            line.push_back((token, op));
-        }
-        drop(line);
+        line.submit(token, op);
         if self.unflushed.fetch_add(1, Ordering::AcqRel) + 1 >= BATCH_MAX {
-            engine.flush();
+            line.engine.flush();
             self.unflushed.store(0, Ordering::Release);
         }
     }
@@ -340,9 +330,9 @@ impl Io {
     /// Hands everything submitted to the kernel.
     pub(super) fn flush(&self) {
         if self.unflushed.load(Ordering::Acquire) > 0 {
-            let mut engine = self.engine.lock();
+            let mut line = self.line.lock();
             self.unflushed.store(0, Ordering::Release);
-            engine.flush();
+            line.engine.flush();
         }
     }
 
@@ -354,40 +344,26 @@ impl Io {
         }
         let mut completions = COMPLETIONS.take();
         {
-            let engine = if wait { Some(self.engine.lock()) } else { self.engine.try_lock() };
-            let Some(mut engine) = engine else {
+            let line = if wait { Some(self.line.lock()) } else { self.line.try_lock() };
+            let Some(mut line) = line else {
                 COMPLETIONS.set(completions);
                 return 0;
             };
             self.unflushed.store(0, Ordering::Release);
-            engine.poll(&mut completions);
+            line.engine.poll(&mut completions);
+            if !completions.is_empty() && line.waiting() > 0 {
+                line.refill();
+            }
         }
         let count = completions.len();
         if count > 0 {
             self.outstanding.fetch_sub(count, Ordering::AcqRel);
-            self.refill();
         }
         for completion in completions.drain(..) {
             done(take_apart(completion));
         }
         COMPLETIONS.set(completions);
         count
-    }
-
-    /// Lets operations of the line into the engine.
-    fn refill(&self) {
-        let mut line = self.line.lock();
-        if line.is_empty() {
-            return;
-        }
-        let mut engine = self.engine.lock();
-        while let Some((token, op)) = line.pop_front() {
-            if let Err(full) = engine.submit(token, op) {
-                line.push_front((token, full.0));
-                break;
-            }
-        }
-        engine.flush();
     }
 }
 
