@@ -193,7 +193,7 @@ impl Sched {
         out: &mut Vec<Instruction>,
     ) {
         let Some(executor) = self.executors.remove(id) else { return };
-        for sent in executor.sent.into_iter().chain(executor.aside.into_values()) {
+        for sent in executor.tasks().copied() {
             if let Some((layer, constraint)) = sent.grant {
                 self.layers.give_back(layer, constraint);
             }

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use graph::TaskId;
 
 use crate::api::{Constraint, ExecutorId, Kind, LayerId, NodeId};
+use crate::line::Line;
 
 /// A task at an executor, with what it holds there.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,7 @@ pub(crate) struct Executor {
     pub(crate) kind: Kind,
     pub(crate) node: NodeId,
     pub(crate) slots: u32,
-    pub(crate) sent: Vec<Sent>,
+    pub(crate) sent: Line,
     /// Tasks whose bodies gave their processor back.
     pub(crate) aside: BTreeMap<TaskId, Sent>,
     /// Takes nothing new; is ended when only abandoned tasks are left.
@@ -45,24 +46,7 @@ impl Executor {
 
     /// What it holds of a task.
     pub(crate) fn find_mut(&mut self, task: TaskId) -> Option<&mut Sent> {
-        let sent = self.sent.iter_mut().find(|sent| sent.task == task);
-        sent.or_else(|| self.aside.get_mut(&task))
-    }
-
-    fn cpus(&self) -> u32 {
-        self.sent.iter().map(|sent| sent.cpus).max().unwrap_or(0)
-    }
-
-    /// The run time that was sent to it, if it may be sent more: all of it is known, and every
-    /// task takes one processor and allows others behind it.
-    fn open_ns(&self, tasks_max: u32) -> Option<u64> {
-        if self.sent.len() >= tasks_max as usize {
-            return None;
-        }
-        self.sent.iter().try_fold(0u64, |sum, sent| {
-            let open = !sent.alone && sent.cpus == 1;
-            open.then_some(sum.saturating_add(sent.estimate_ns?))
-        })
+        self.sent.find_mut(task).or_else(|| self.aside.get_mut(&task))
     }
 
     fn free_slots(&self) -> u32 {
@@ -123,9 +107,9 @@ impl Node {
     /// Counts an executor in, or out before it is changed.
     fn count(&mut self, id: ExecutorId, executor: &Executor, tasks_max: u32, counts: bool) {
         if counts {
-            self.busy += executor.cpus();
+            self.busy += executor.sent.cpus();
         } else {
-            self.busy -= executor.cpus();
+            self.busy -= executor.sent.cpus();
         }
         if executor.retiring {
             return;
@@ -136,7 +120,7 @@ impl Node {
             (Kind::Compute, 0, _) => self.idle.put(id, counts),
             (Kind::Compute, length, _) => {
                 self.lines.put((length, id), counts);
-                if let Some(ahead) = executor.open_ns(tasks_max) {
+                if let Some(ahead) = executor.sent.open_ns(tasks_max) {
                     self.open.put((ahead, id), counts);
                 }
             }
@@ -174,7 +158,7 @@ impl Executors {
 
     pub(crate) fn add(&mut self, id: ExecutorId, kind: Kind, node: NodeId, slots: u32) {
         assert!((node.0 as usize) < self.nodes.len(), "the driver names a known node");
-        let sent = Vec::new();
+        let sent = Line::default();
         let aside = BTreeMap::new();
         let new = Executor { kind, node, slots, sent, aside, retiring: false, killed: false };
         let free = new.free_slots();
@@ -266,12 +250,12 @@ impl Executors {
         if let Some(sent) = executor.aside.remove(&task) {
             return Some(sent);
         }
-        let at = executor.sent.iter().position(|sent| sent.task == task)?;
-        let sent = executor.sent[at];
-        self.change(id, |executor| {
-            executor.sent.remove(at);
-        });
-        Some(sent)
+        if !executor.sent.contains(task) {
+            return None;
+        }
+        let mut sent = None;
+        self.change(id, |executor| sent = executor.sent.take(task));
+        sent
     }
 
     /// The executor takes nothing new from now on.
@@ -302,10 +286,8 @@ impl Executors {
         let node = &self.nodes[executor.node.0 as usize];
         let Some((_, longest)) = node.lines.0.last().copied() else { return Vec::new() };
         let line = &mut self.all.get_mut(&longest).expect("listed").sent;
-        let half = line.len() / 2;
-        let from = line.len() - half;
         let mut asked = Vec::new();
-        for sent in line[from..].iter_mut().rev().filter(|sent| !sent.recalling) {
+        for sent in line.later_half_mut().filter(|sent| !sent.recalling) {
             sent.recalling = true;
             asked.push((sent.task, longest));
         }
@@ -317,6 +299,7 @@ impl Executors {
         let mut again = Executors::new(&[], self.pipeline);
         again.nodes = self.nodes.iter().map(|_| Node::default()).collect();
         for (id, executor) in &self.all {
+            executor.sent.validate()?;
             let at = executor.node.0 as usize;
             again.nodes[at].count(*id, executor, self.pipeline.tasks_max, true);
             again.io_free += executor.free_slots();

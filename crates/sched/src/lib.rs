@@ -13,6 +13,7 @@ mod end;
 mod executors;
 mod function;
 mod layers;
+mod line;
 mod placement;
 mod policy;
 mod ready;
