@@ -1,12 +1,14 @@
 //! Binding one access: which version it reads, which it makes, which edges follow.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use smallvec::SmallVec;
 
-use crate::access::{Bound, DatumId, Direction, TaskId, VersionId};
-use crate::graph::{Graph, Group, Listed, Node, Standing, Store};
+use crate::access::{Bound, DatumId, Direction, Span, TaskId, VersionId};
+use crate::graph::{Graph, Group, Listed, Node, Standing, Store, Version};
 use crate::place::{Place, Writer};
 use crate::region::Extent;
+use crate::slab::Slab;
 
 /// A task while its accesses are bound.
 pub(crate) struct Draft {
@@ -14,35 +16,47 @@ pub(crate) struct Draft {
     pub(crate) node: Node,
 }
 
-impl<F: Clone> Graph<F> {
-    /// The task waits for a version, and keeps it alive until it is over.
-    pub(crate) fn read(&mut self, draft: &mut Draft, id: VersionId) {
-        let version = self.versions.get_mut(id.0).expect("checked, or held by its datum");
-        version.readers += 1;
-        draft.node.reads.push(id);
-        match &version.standing {
-            Standing::Available => {}
-            Standing::Pending => {
-                version.waiters.push(draft.task);
-                draft.node.pending += 1;
-            }
-            Standing::Failed(failure) => {
-                draft.node.poisoned = true;
-                self.doomed.push_back((draft.task, failure.clone()));
-            }
+/// The task waits for a version, and keeps it alive until it is over.
+fn read<F: Clone>(
+    versions: &mut Slab<Version<F>>,
+    doomed: &mut VecDeque<(TaskId, F)>,
+    draft: &mut Draft,
+    id: VersionId,
+) -> bool {
+    let Some(version) = versions.get_mut(id.0) else { return false };
+    version.readers += 1;
+    draft.node.reads.push(id);
+    match &version.standing {
+        Standing::Available => {}
+        Standing::Pending => {
+            version.waiters.push(draft.task);
+            draft.node.pending += 1;
+        }
+        Standing::Failed(failure) => {
+            draft.node.poisoned = true;
+            doomed.push_back((draft.task, failure.clone()));
         }
     }
+    true
+}
 
-    /// The task waits for the end of an earlier one.
-    fn follow(&mut self, draft: &mut Draft, earlier: TaskId) {
-        assert_ne!(earlier, draft.task, "a task never waits for itself");
-        if let Some(node) = self.tasks.get_mut(earlier.0) {
-            if node.successors.last() != Some(&draft.task) {
-                node.successors.push(draft.task);
-                draft.node.pending += 1;
-                draft.node.follows += 1;
-            }
+/// The task waits for the end of an earlier one.
+fn follow(tasks: &mut Slab<Node>, draft: &mut Draft, earlier: TaskId) {
+    assert_ne!(earlier, draft.task, "a task never waits for itself");
+    if let Some(node) = tasks.get_mut(earlier.0) {
+        if node.successors.last() != Some(&draft.task) {
+            node.successors.push(draft.task);
+            draft.node.pending += 1;
+            draft.node.follows += 1;
         }
+    }
+}
+
+impl<F: Clone> Graph<F> {
+    /// The task waits for a version that is there, and keeps it alive until it is over.
+    pub(crate) fn read(&mut self, draft: &mut Draft, id: VersionId) {
+        let is_there = read(&mut self.versions, &mut self.doomed, draft, id);
+        assert!(is_there, "checked, or held by its datum");
     }
 
     /// Binds an access to a datum that was checked.
@@ -50,21 +64,67 @@ impl<F: Clone> Graph<F> {
         &mut self,
         draft: &mut Draft,
         id: DatumId,
-        extent: &Extent,
+        spans: &[Span],
         direction: Direction,
     ) -> Bound {
         let datum = self.data.get_mut(id.0).expect("checked");
         if direction == Direction::Commutative {
             datum.lock_users += 1;
-            draft.node.locks.push((id, extent.clone()));
+            draft.node.locks.push((id, Extent::from_slice(spans)));
         }
-        match &datum.store {
+        match &mut datum.store {
             Store::Value { current, group, .. } => {
                 let (base, group) = (*current, *group);
                 self.bind_value(draft, id, direction, base, group)
             }
-            Store::Place(_) => self.bind_place(draft, id, extent, direction),
+            Store::Place(_) => match self.bind_whole(draft, id, spans, direction) {
+                Some(bound) => bound,
+                None => self.bind_place(draft, id, spans, direction),
+            },
         }
+    }
+
+    /// Binds an access to a datum in place that was only ever used as a whole, without groups:
+    /// what [`Graph::bind_place`] comes to where there is one region, with nothing collected.
+    /// `None`: it is not so simple.
+    fn bind_whole(
+        &mut self,
+        draft: &mut Draft,
+        id: DatumId,
+        spans: &[Span],
+        direction: Direction,
+    ) -> Option<Bound> {
+        let Store::Place(place) = &mut self.data.get_mut(id.0).expect("checked").store else {
+            return None;
+        };
+        let entry = place.only_whole().filter(|_| spans.is_empty() && !direction.grouped())?;
+        let users_max = self.limits.unsearched_max;
+        if entry.writers.len() > users_max || entry.readers.len() > users_max {
+            return None;
+        }
+        if !direction.writes() {
+            for writer in &entry.writers {
+                read(&mut self.versions, &mut self.doomed, draft, writer.version);
+            }
+            entry.readers.push(draft.task);
+            return Some(Bound::default());
+        }
+        let covered = core::mem::take(&mut entry.writers);
+        for writer in &covered {
+            if direction.reads() {
+                read(&mut self.versions, &mut self.doomed, draft, writer.version);
+            }
+            follow(&mut self.tasks, draft, writer.task);
+        }
+        for reader in entry.readers.drain(..) {
+            follow(&mut self.tasks, draft, reader);
+        }
+        let version = self.versions.insert(Version::new(Standing::Pending, 0, Listed::Whole));
+        let version = VersionId(version);
+        entry.replace_writers(Writer { task: draft.task, version, direction });
+        draft.node.in_place.push(version);
+        covered.iter().for_each(|writer| self.unlist(writer.version));
+        Some(Bound { read: None, write: Some(version) })
     }
 
     fn bind_value(
@@ -140,12 +200,12 @@ impl<F: Clone> Graph<F> {
         &mut self,
         draft: &mut Draft,
         id: DatumId,
-        extent: &Extent,
+        spans: &[Span],
         direction: Direction,
     ) -> Bound {
         self.compact(id);
         let place = self.place_mut(id);
-        let own = place.intern(extent);
+        let own = place.intern(spans);
         let mut writers: SmallVec<[Writer; 4]> = SmallVec::new();
         let mut readers: SmallVec<[TaskId; 8]> = SmallVec::new();
         let mut covered: SmallVec<[Writer; 4]> = SmallVec::new();
@@ -164,16 +224,16 @@ impl<F: Clone> Graph<F> {
         }
         self.search_if_many_ended(id, own, &writers, &readers);
         for writer in writers {
-            if direction.reads() && self.versions.get(writer.version.0).is_some() {
-                self.read(draft, writer.version);
+            if direction.reads() {
+                read(&mut self.versions, &mut self.doomed, draft, writer.version);
             }
             if direction.writes() {
-                self.follow(draft, writer.task);
+                follow(&mut self.tasks, draft, writer.task);
             }
         }
         for reader in readers {
             if reader != draft.task {
-                self.follow(draft, reader);
+                follow(&mut self.tasks, draft, reader);
             }
         }
         let bound = self.record_in_place(draft, id, own, direction);
@@ -190,7 +250,7 @@ impl<F: Clone> Graph<F> {
         readers: &[TaskId],
     ) {
         let (tasks, versions) = (&self.tasks, &self.versions);
-        let live = |task: TaskId| tasks.get(task.0).is_some();
+        let live = |task: TaskId| tasks.contains(task.0);
         let matters =
             |writer: &Writer| live(writer.task) || versions.get(writer.version.0).is_some();
         let ended = writers.iter().filter(|writer| !matters(writer)).count()
@@ -214,7 +274,7 @@ impl<F: Clone> Graph<F> {
         if !direction.writes() {
             let tasks = &self.tasks;
             if let Store::Place(place) = &mut self.data.get_mut(id.0).expect("checked").store {
-                place.add_reader(own, task, |reader| tasks.get(reader.0).is_some());
+                place.add_reader(own, task, |reader| tasks.contains(reader.0));
             }
             return Bound::default();
         }
@@ -226,7 +286,7 @@ impl<F: Clone> Graph<F> {
                 listed = Listed::Whole;
             }
             place.add_writer(own, Writer { task, version, direction }, |writer| {
-                tasks.get(writer.task.0).is_some() || versions.get(writer.version.0).is_some()
+                tasks.contains(writer.task.0) || versions.get(writer.version.0).is_some()
             });
         }
         self.versions.get_mut(version.0).expect("just made").listed = listed;
@@ -248,7 +308,7 @@ impl<F: Clone> Graph<F> {
         if let Store::Place(place) = &mut self.data.get_mut(id.0).expect("checked").store {
             place.compact(|entry| {
                 entry.writers.iter().any(|writer| versions.get(writer.version.0).is_some())
-                    || entry.readers.iter().any(|reader| tasks.get(reader.0).is_some())
+                    || entry.readers.iter().any(|reader| tasks.contains(reader.0))
             });
         }
     }

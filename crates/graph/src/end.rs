@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use smallvec::SmallVec;
 
 use crate::access::{Bound, DatumId, TaskId, VersionId};
-use crate::graph::{Graph, Listed, Standing, Store};
+use crate::graph::{Graph, Listed, Node, Standing, Store};
 use crate::place::Writer;
 use crate::region::Extent;
 
@@ -269,7 +269,7 @@ impl<F: Clone> Graph<F> {
         self.over += 1;
         let reads = core::mem::take(&mut node.reads);
         let locks = core::mem::take(&mut node.locks);
-        node.bound = SmallVec::new();
+        node.bound.clear();
         for id in reads {
             if let Some(version) = self.versions.get_mut(id.0) {
                 assert!(version.readers > 0, "{id:?} had a reader");
@@ -290,9 +290,11 @@ impl<F: Clone> Graph<F> {
             if self.tasks.get(task.0).is_none_or(|node| node.follows > 0) {
                 continue;
             }
-            let node = self.tasks.remove(task.0).expect("looked at above");
+            let node = self.tasks.get_mut(task.0).expect("looked at above");
+            let successors = core::mem::take(&mut node.successors);
+            self.tasks.retire(task.0, Node::clear);
             self.over -= 1;
-            for successor in node.successors {
+            for successor in successors {
                 let Some(next) = self.tasks.get_mut(successor.0) else { continue };
                 assert!(next.follows > 0, "{successor:?} followed {task:?}");
                 next.follows -= 1;

@@ -15,6 +15,9 @@ use crate::place::{Limits, Place, Writer};
 use crate::region::{self, Extent};
 use crate::slab::Slab;
 
+/// Entries of a task's list up to which its memory is left to a later task.
+const KEPT_ENTRIES_MAX: usize = 16;
+
 /// Where a version stands.
 #[derive(Clone, Debug)]
 pub(crate) enum Standing<F> {
@@ -61,6 +64,11 @@ pub(crate) enum Listed {
 }
 
 impl<F> Version<F> {
+    pub(crate) fn new(standing: Standing<F>, holds: u32, listed: Listed) -> Version<F> {
+        let waiters = SmallVec::new();
+        Version { standing, holds, listed, readers: 0, group: None, waiters, size: 0, node: 0 }
+    }
+
     pub(crate) fn failed(&self) -> bool {
         matches!(self.standing, Standing::Failed(_))
     }
@@ -105,6 +113,26 @@ pub(crate) struct Node {
     pub(crate) successors: SmallVec<[TaskId; 5]>,
     pub(crate) bound: SmallVec<[Bound; 2]>,
     pub(crate) locks: Vec<(DatumId, Extent)>,
+}
+
+impl Node {
+    /// Empties a node that is over. Lists that grew beyond what most tasks need are given up.
+    pub(crate) fn clear(&mut self) {
+        let Node { reads, outputs, in_place, successors, bound, locks, .. } = self;
+        let most = reads.capacity().max(successors.capacity()).max(bound.capacity());
+        if most.max(outputs.capacity()).max(in_place.capacity()) > KEPT_ENTRIES_MAX {
+            *self = Node::default();
+            return;
+        }
+        reads.clear();
+        outputs.clear();
+        in_place.clear();
+        successors.clear();
+        bound.clear();
+        locks.clear();
+        (self.pending, self.follows) = (0, 0);
+        (self.over, self.handed_out, self.poisoned) = (false, false, false);
+    }
 }
 
 /// Why a task was not taken. Nothing was changed.
@@ -158,16 +186,7 @@ impl<F: Clone> Graph<F> {
     }
 
     pub(crate) fn new_version(&mut self, standing: Standing<F>, holds: u32) -> VersionId {
-        VersionId(self.versions.insert(Version {
-            standing,
-            holds,
-            listed: Listed::No,
-            readers: 0,
-            group: None,
-            waiters: SmallVec::new(),
-            size: 0,
-            node: 0,
-        }))
+        VersionId(self.versions.insert(Version::new(standing, holds, Listed::No)))
     }
 
     /// A version that no task makes: it is there, and the program names it once.
@@ -211,39 +230,41 @@ impl<F: Clone> Graph<F> {
 
     /// Takes a task with `returns` values of its own and these accesses.
     pub fn submit(&mut self, returns: u32, accesses: &[Access]) -> Result<TaskId, Refused> {
-        let extents = self.check(accesses)?;
+        self.check(accesses)?;
         // It is there while its accesses are bound: what is not there counts as ended.
-        let task = TaskId(self.tasks.insert(Node::default()));
-        let mut draft = Draft { task, node: Node::default() };
+        let (key, memory) = self.tasks.begin();
+        let task = TaskId(key);
+        let mut draft = Draft { task, node: memory.unwrap_or_default() };
         for _ in 0..returns {
             let version = self.new_version(Standing::Pending, 1);
             draft.node.outputs.push(version);
         }
-        draft.node.bound.reserve_exact(accesses.len());
-        for (access, extent) in accesses.iter().zip(&extents) {
+        for access in accesses {
             let bound = match access.target {
                 Target::Version(version) => {
                     self.read(&mut draft, version);
                     Bound { read: Some(version), write: None }
                 }
-                Target::Datum(datum) => self.bind(&mut draft, datum, extent, access.direction),
+                Target::Datum(datum) => {
+                    let spans = region::spans(&access.region).expect("checked");
+                    self.bind(&mut draft, datum, spans, access.direction)
+                }
             };
             draft.node.bound.push(bound);
         }
         let node = draft.node;
         let free = node.pending == 0 && !node.poisoned;
-        *self.tasks.get_mut(task.0).expect("inserted above") = node;
+        self.tasks.put(key, node);
         if free {
             self.edges_met(task);
         }
         Ok(task)
     }
 
-    fn check(&self, accesses: &[Access]) -> Result<SmallVec<[Extent; 6]>, Refused> {
-        let mut extents = SmallVec::new();
+    fn check(&self, accesses: &[Access]) -> Result<(), Refused> {
         let mut earlier = Earlier::new(accesses.len());
         for (index, access) in accesses.iter().enumerate() {
-            let extent = region::extent(&access.region).ok_or(Refused::BadRegion(index))?;
+            let spans = region::spans(&access.region).ok_or(Refused::BadRegion(index))?;
             match access.target {
                 Target::Version(version) => {
                     self.versions.get(version.0).ok_or(Refused::Stale(index))?;
@@ -254,28 +275,24 @@ impl<F: Clone> Graph<F> {
                 Target::Datum(id) => {
                     let datum = self.data.get(id.0).filter(|datum| !datum.dropped);
                     let fits = match &datum.ok_or(Refused::Stale(index))?.store {
-                        Store::Value { .. } => extent.is_empty(),
-                        Store::Place(place) => place.fits(extent.len()),
+                        Store::Value { .. } => spans.is_empty(),
+                        Store::Place(place) => place.fits(spans.len()),
                     };
                     if !fits {
                         return Err(Refused::BadRegion(index));
                     }
-                    for other in earlier.of(accesses, id, index) {
-                        check_against_earlier(other, accesses, &extents, index, &extent)?;
-                    }
-                    earlier.add(id, index);
+                    earlier.check(accesses, id, index)?;
                 }
             }
-            extents.push(extent);
         }
-        Ok(extents)
+        Ok(())
     }
 }
 
 /// Accesses of a task up to which looking through all of them is quicker than a map.
 const FEW_ACCESSES: usize = 8;
 
-/// Which earlier accesses of a task are to the same datum.
+/// Which earlier accesses of a task are to the same datum; a map where there are many.
 struct Earlier(Option<BTreeMap<DatumId, SmallVec<[usize; 2]>>>);
 
 impl Earlier {
@@ -283,38 +300,32 @@ impl Earlier {
         Earlier((accesses > FEW_ACCESSES).then(BTreeMap::new))
     }
 
-    /// Those to `id` among the first `index`.
-    fn of(&self, accesses: &[Access], id: DatumId, index: usize) -> SmallVec<[usize; 2]> {
-        match &self.0 {
-            Some(map) => map.get(&id).cloned().unwrap_or_default(),
-            None => {
-                let same = |other: &usize| accesses[*other].target == Target::Datum(id);
-                (0..index).filter(same).collect()
+    /// Checks the access at `index`, which is to `id`, against those before it.
+    fn check(&mut self, accesses: &[Access], id: DatumId, index: usize) -> Result<(), Refused> {
+        let Some(map) = &mut self.0 else {
+            for (other, access) in accesses[..index].iter().enumerate() {
+                if access.target == Target::Datum(id) {
+                    check_two(accesses, other, index)?;
+                }
             }
-        }
-    }
-
-    fn add(&mut self, id: DatumId, index: usize) {
-        if let Some(map) = &mut self.0 {
-            map.entry(id).or_default().push(index);
-        }
+            return Ok(());
+        };
+        let same = map.entry(id).or_default();
+        same.iter().try_for_each(|other| check_two(accesses, *other, index))?;
+        same.push(index);
+        Ok(())
     }
 }
 
 /// Checks an access against an earlier one of its task to the same datum.
-fn check_against_earlier(
-    other: usize,
-    accesses: &[Access],
-    extents: &[Extent],
-    index: usize,
-    extent: &Extent,
-) -> Result<(), Refused> {
-    let shapes = (extent.len(), extents[other].len());
-    if shapes.0 != shapes.1 && shapes.0 != 0 && shapes.1 != 0 {
+fn check_two(accesses: &[Access], other: usize, index: usize) -> Result<(), Refused> {
+    let spans = |at: usize| region::spans(&accesses[at].region).expect("checked");
+    let (one, two) = (spans(other), spans(index));
+    if one.len() != two.len() && !one.is_empty() && !two.is_empty() {
         return Err(Refused::BadRegion(index));
     }
     let writes = accesses[other].direction.writes() || accesses[index].direction.writes();
-    if writes && region::overlap(extent, &extents[other]) {
+    if writes && region::overlap(one, two) {
         return Err(Refused::SelfConflict(other, index));
     }
     Ok(())

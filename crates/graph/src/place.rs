@@ -71,6 +71,13 @@ impl Entry {
         self.writers_searched_at = (self.writers.len() * 2).max(limits.unsearched_max);
     }
 
+    /// A task that writes all of it takes the place of those that did, who were taken out.
+    pub(crate) fn replace_writers(&mut self, writer: Writer) {
+        debug_assert!(self.writers.is_empty(), "they were taken out");
+        self.writers.push(writer);
+        self.alike = 1;
+    }
+
     /// The writers that a task of a direction comes after: not those of its own group.
     pub(crate) fn writers_before(&self, direction: Direction) -> impl Iterator<Item = &Writer> {
         let group = direction.grouped().then_some(direction);
@@ -106,6 +113,14 @@ impl Place {
     /// Whether a region of this many dimensions fits the datum (0: the whole).
     pub(crate) fn fits(&self, dimensions: usize) -> bool {
         dimensions == 0 || self.dimensions.is_none_or(|known| known == dimensions)
+    }
+
+    /// The entry of the whole, if there is no other.
+    pub(crate) fn only_whole(&mut self) -> Option<&mut Entry> {
+        match self.entries.as_mut_slice() {
+            [only] if only.extent.is_empty() => Some(only),
+            _ => None,
+        }
     }
 
     /// The entry of a region, made now if it is new.

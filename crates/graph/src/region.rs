@@ -34,17 +34,18 @@ impl Span {
     }
 }
 
-/// The spans of a region, or `None` where a span is empty or reversed or there are too many.
-pub(crate) fn extent(region: &Region) -> Option<Extent> {
+/// The spans of a region (none: the whole), or `None` where a span is empty or reversed or there
+/// are too many.
+pub(crate) fn spans(region: &Region) -> Option<&[Span]> {
     let spans: &[Span] = match region {
-        Region::Whole => return Some(Extent::new()),
+        Region::Whole => return Some(&[]),
         Region::Range(span) => core::slice::from_ref(span),
         Region::Box(spans) => spans,
     };
     let sound = !spans.is_empty()
         && spans.len() <= DIMENSIONS_MAX
         && spans.iter().all(|span| span.start < span.end);
-    sound.then(|| Extent::from_slice(spans))
+    sound.then_some(spans)
 }
 
 /// Whether two extents of one datum share a position.
@@ -69,7 +70,7 @@ impl Region {
 
     /// What the two share: `None` where that is nothing, or where their dimensions differ.
     pub fn intersection(&self, other: &Region) -> Option<Region> {
-        let (a, b) = (extent(self)?, extent(other)?);
+        let (a, b) = (spans(self)?, spans(other)?);
         if a.is_empty() {
             return Some(other.clone());
         }
@@ -79,7 +80,7 @@ impl Region {
         if a.len() != b.len() {
             return None;
         }
-        let spans: Option<Extent> = a.iter().zip(&b).map(|(a, b)| a.intersection(*b)).collect();
+        let spans: Option<Extent> = a.iter().zip(b).map(|(a, b)| a.intersection(*b)).collect();
         let spans = spans?;
         if let (Region::Range(_), Region::Range(_)) = (self, other) {
             return Some(Region::Range(spans[0]));
@@ -89,7 +90,7 @@ impl Region {
 
     /// How many positions it has; `None` for the whole datum, whose size is not known here.
     pub fn volume(&self) -> Option<u64> {
-        let spans = extent(self)?;
+        let spans = spans(self)?;
         if spans.is_empty() {
             return None;
         }

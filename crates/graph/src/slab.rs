@@ -1,4 +1,7 @@
 //! A slab whose keys are never reused: index for speed, generation for truth.
+//!
+//! An entry with memory of its own can leave that to the next one in its position: it is *retired*
+//! instead of removed, and the next is *begun* with what it left.
 
 use alloc::vec::Vec;
 
@@ -26,6 +29,9 @@ impl Key {
 #[derive(Debug)]
 struct Slot<T> {
     generation: u32,
+    /// Whether the key of this generation was given out and not taken back.
+    live: bool,
+    /// The entry of a live key (unless it was begun and not put yet), or what a retired one left.
     entry: Option<T>,
 }
 
@@ -45,33 +51,64 @@ impl<T> Default for Slab<T> {
 impl<T> Slab<T> {
     /// Adds an entry; its key was never given out before.
     pub fn insert(&mut self, entry: T) -> Key {
+        let (key, _) = self.begin();
+        self.put(key, entry);
+        key
+    }
+
+    /// A new key, whose entry is [`Slab::put`] soon, and what a retired entry left there.
+    pub fn begin(&mut self) -> (Key, Option<T>) {
         if let Some(index) = self.free.pop() {
             let slot = &mut self.slots[index as usize];
-            debug_assert!(slot.entry.is_none(), "a free slot holds nothing");
-            slot.entry = Some(entry);
-            return Key { index, generation: slot.generation };
+            debug_assert!(!slot.live, "a free slot holds nothing");
+            slot.live = true;
+            return (Key { index, generation: slot.generation }, slot.entry.take());
         }
         let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 entries at once");
-        self.slots.push(Slot { generation: 0, entry: Some(entry) });
-        Key { index, generation: 0 }
+        self.slots.push(Slot { generation: 0, live: true, entry: None });
+        (Key { index, generation: 0 }, None)
+    }
+
+    /// The entry of a key that was begun.
+    pub fn put(&mut self, key: Key, entry: T) {
+        let slot = &mut self.slots[key.index as usize];
+        assert!(slot.live && slot.generation == key.generation, "{key:?} was begun");
+        slot.entry = Some(entry);
+    }
+
+    fn free(&mut self, key: Key) -> Option<&mut Option<T>> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        if slot.generation != key.generation || !slot.live {
+            return None;
+        }
+        slot.live = false;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(key.index);
+        Some(&mut slot.entry)
     }
 
     /// Takes an entry out, if it is there still.
     pub fn remove(&mut self, key: Key) -> Option<T> {
-        let slot = self.slots.get_mut(key.index as usize)?;
-        if slot.generation != key.generation {
-            return None;
+        self.free(key)?.take()
+    }
+
+    /// Ends an entry, which `clear` empties, and leaves its memory to the next one.
+    pub fn retire(&mut self, key: Key, clear: impl FnOnce(&mut T)) {
+        if let Some(Some(entry)) = self.free(key) {
+            clear(entry);
         }
-        let entry = slot.entry.take()?;
-        slot.generation = slot.generation.wrapping_add(1);
-        self.free.push(key.index);
-        Some(entry)
+    }
+
+    /// Whether a key was begun and is not over.
+    pub fn contains(&self, key: Key) -> bool {
+        let slot = self.slots.get(key.index as usize);
+        slot.is_some_and(|slot| slot.generation == key.generation && slot.live)
     }
 
     /// The entry of a key, unless it was removed.
     pub fn get(&self, key: Key) -> Option<&T> {
         let slot = self.slots.get(key.index as usize)?;
-        if slot.generation != key.generation {
+        if slot.generation != key.generation || !slot.live {
             return None;
         }
         slot.entry.as_ref()
@@ -80,7 +117,7 @@ impl<T> Slab<T> {
     /// As [`Slab::get`], to change it.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         let slot = self.slots.get_mut(key.index as usize)?;
-        if slot.generation != key.generation {
+        if slot.generation != key.generation || !slot.live {
             return None;
         }
         slot.entry.as_mut()
@@ -98,7 +135,8 @@ impl<T> Slab<T> {
 
     /// All entries with their keys, in order of position.
     pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
-        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+        let live = self.slots.iter().enumerate().filter(|(_, slot)| slot.live);
+        live.filter_map(|(index, slot)| {
             let key = Key { index: index as u32, generation: slot.generation };
             slot.entry.as_ref().map(|entry| (key, entry))
         })

@@ -62,3 +62,30 @@ fn a_key_of_elsewhere_finds_nothing() {
     assert_eq!(slab.get(Key { index: 0, generation: 1 }), None);
     assert_eq!(slab.remove(Key { index: u32::MAX, generation: u32::MAX }), None);
 }
+
+#[test]
+fn a_retired_entry_leaves_its_memory_and_nothing_else() {
+    let mut slab: Slab<Vec<u8>> = Slab::default();
+    let first = slab.insert(Vec::from([1, 2, 3]));
+    slab.retire(first, Vec::clear);
+    assert_eq!((slab.get(first), slab.contains(first), slab.len()), (None, false, 0));
+    assert_eq!(slab.iter().count(), 0);
+
+    let (second, memory) = slab.begin();
+    let memory = memory.expect("left by the first");
+    assert!(memory.is_empty() && memory.capacity() >= 3);
+    assert!(slab.contains(second) && slab.get(second).is_none(), "begun, and not put yet");
+    slab.put(second, memory);
+    assert_eq!(slab.get(second), Some(&Vec::new()));
+    assert!(!slab.contains(first), "keys never come again");
+}
+
+#[test]
+fn a_retired_key_is_not_retired_twice() {
+    let mut slab = Slab::default();
+    let key = slab.insert('a');
+    slab.retire(key, |_| {});
+    let again = slab.insert('b');
+    slab.retire(key, |_| panic!("it is over"));
+    assert_eq!(slab.remove(again), Some('b'));
+}
