@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use runtime::native::{self, say, Access, Argument, Body, Direction, Region, Span, Spawn};
+use runtime::native::{self, say, Access, Argument, Body, Direction, Region, Runtime, Span, Spawn};
 
 use crate::status;
 
@@ -52,42 +52,39 @@ fn refuse(what: &str) -> c_int {
 /// `task` describes valid memory, and its name lives as long as the task.
 #[no_mangle]
 pub unsafe extern "C" fn al_spawn(task: *const AlTask) -> c_int {
-    let Some(runtime) = native::current() else {
-        return refuse("the runtime does not run; call al_start before");
-    };
     // SAFETY: the caller's promise.
-    let Some(task) = (unsafe { task.as_ref() }) else { return refuse("no task is described") };
-    let Some(body) = task.body else { return refuse("the task has no body") };
-    if task.accesses_count > 0 && task.accesses.is_null() {
-        return refuse("accesses is NULL, accesses_count is not 0");
-    }
-    let argument = match task.argument_bytes {
-        0 => Argument::Pointer(task.argument),
-        _ if task.argument.is_null() => return refuse("argument is NULL, argument_bytes is not 0"),
-        // SAFETY: the caller's promise.
-        bytes => unsafe { Argument::copy(task.argument, bytes) },
-    };
-    let mut spawn = Spawn {
-        body,
-        argument,
-        drop: task.drop,
-        accesses: Default::default(),
-        name: task.name,
-        priority: task.priority,
-    };
-    for number in 0..task.accesses_count {
-        // SAFETY: the caller promised so many accesses.
-        let access = unsafe { &*task.accesses.add(number) };
-        // SAFETY: and valid spans in each.
-        match unsafe { read(access) } {
-            Ok(access) => spawn.accesses.push(access),
-            Err(what) => return refuse(&format!("access {number}: {what}")),
-        }
-    }
-    match runtime.spawn(spawn) {
+    let spawned = native::with_current(|runtime| unsafe { spawn(runtime, task) });
+    match spawned.unwrap_or(Err("the runtime does not run; call al_start before".into())) {
         Ok(()) => 0,
         Err(what) => refuse(&what),
     }
+}
+
+/// # Safety
+///
+/// As of `al_spawn`.
+unsafe fn spawn(runtime: &Runtime, task: *const AlTask) -> Result<(), String> {
+    // SAFETY: the caller's promise.
+    let task = unsafe { task.as_ref() }.ok_or("no task is described")?;
+    let body = task.body.ok_or("the task has no body")?;
+    if task.accesses_count > 0 && task.accesses.is_null() {
+        return Err("accesses is NULL, accesses_count is not 0".into());
+    }
+    let argument = match task.argument_bytes {
+        0 => Argument::Pointer(task.argument),
+        _ if task.argument.is_null() => {
+            return Err("argument is NULL, argument_bytes is not 0".into());
+        }
+        // SAFETY: the caller's promise.
+        bytes => unsafe { Argument::copy(task.argument, bytes) },
+    };
+    let spawn = Spawn { body, argument, drop: task.drop, name: task.name, priority: task.priority };
+    let accesses = (0..task.accesses_count).map(|number| {
+        // SAFETY: the caller promised so many accesses, with valid spans.
+        let access = unsafe { read(&*task.accesses.add(number)) };
+        access.map_err(|what| format!("access {number}: {what}"))
+    });
+    runtime.spawn(spawn, accesses)
 }
 
 /// # Safety

@@ -88,8 +88,8 @@ impl Sched {
     }
 
     fn failure(&self, task: TaskId, cause: Cause) -> Arc<Failure> {
-        let record = self.record(task).expect("a live task fails");
-        let (name, on_failure) = (record.name.clone(), record.on_failure);
+        let on_failure = self.record(task).expect("a live task fails").on_failure;
+        let name = self.name(task);
         Arc::new(Failure { cause, name, from: None, on_failure })
     }
 
@@ -121,7 +121,7 @@ impl Sched {
 
     /// A version that the task needs failed: it is cancelled, and says how that came.
     pub(crate) fn doom(&mut self, task: TaskId, from: Arc<Failure>, out: &mut Vec<Instruction>) {
-        let name = self.live(task).name.clone();
+        let name = self.name(task);
         let (cause, on_failure) = (from.cause.clone(), from.on_failure);
         self.step(task, Input::Cancel);
         let failure = Arc::new(Failure { cause, name, from: Some(from), on_failure });
@@ -141,8 +141,7 @@ impl Sched {
                     (Kind::Compute, _) => self.executors.touch(node),
                 }
                 self.step(task, Input::Cancel);
-                let record = self.record(task).expect("live");
-                let (name, cause) = (record.name.clone(), Cause::Cancelled);
+                let (name, cause) = (self.name(task), Cause::Cancelled);
                 let on_failure = OnFailure::CancelDependents;
                 let failure = Failure { cause, name, from: None, on_failure };
                 self.over(task, Arc::new(failure), out);

@@ -20,11 +20,19 @@ impl Function {
 
     pub(crate) fn ran(&mut self, ns: u64) {
         self.runs += 1;
-        let over = self.runs.min(MEAN_RUNS);
-        self.mean_ns = (self.mean_ns / over).saturating_mul(over - 1).saturating_add(ns / over);
+        // A division by a constant costs a tenth of one by a number.
+        self.mean_ns = match self.runs {
+            MEAN_RUNS.. => mean(self.mean_ns, ns, MEAN_RUNS),
+            few => mean(self.mean_ns, ns, few),
+        };
     }
 
     pub(crate) fn mean_ns(&self) -> Option<u64> {
         (self.runs > 0).then_some(self.mean_ns)
     }
+}
+
+#[inline]
+fn mean(before: u64, ns: u64, over: u64) -> u64 {
+    (before / over).saturating_mul(over - 1).saturating_add(ns / over)
 }

@@ -7,6 +7,7 @@ use graph::TaskId;
 use crate::api::{
     Constraint, ExecutorId, Failure, FunctionId, Kind, LayerId, OnFailure, TaskSpec, Time,
 };
+use crate::function::Function;
 use crate::policy::Request;
 use crate::transitions::State;
 
@@ -19,7 +20,8 @@ pub(crate) struct Record {
     /// The program cancelled it while it was at an executor: so be it if it comes back.
     pub(crate) cancel_wanted: bool,
     pub(crate) function: FunctionId,
-    pub(crate) name: Arc<str>,
+    /// Where it is not the one of its function.
+    pub(crate) name: Option<Arc<str>>,
     pub(crate) cpus: u32,
     pub(crate) priority: i32,
     pub(crate) retries_left: u32,
@@ -40,7 +42,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(task: TaskId, spec: &TaskSpec) -> Record {
+    pub(crate) fn new(task: TaskId, spec: &TaskSpec, function: Option<&Function>) -> Record {
+        let usual = function.is_some_and(|function| Arc::ptr_eq(&function.name, &spec.name));
         Record {
             task,
             state: State::New,
@@ -48,7 +51,7 @@ impl Record {
             on_failure: spec.on_failure,
             cancel_wanted: false,
             function: spec.function,
-            name: spec.name.clone(),
+            name: (!usual).then(|| spec.name.clone()),
             cpus: spec.cpus,
             priority: spec.priority,
             retries_left: spec.retries,

@@ -187,7 +187,8 @@ impl Sched {
             self.records.resize_with(index + 1, || None);
         }
         assert!(self.records[index].is_none(), "the record of an earlier task is gone");
-        self.records[index] = Some(Record::new(task, spec));
+        let function = self.functions.get(spec.function.0 as usize);
+        self.records[index] = Some(Record::new(task, spec, function));
         self.step(task, Input::Submit);
         let outputs = SmallVec::from_slice(self.graph.outputs(task));
         self.settle(out);
@@ -251,6 +252,13 @@ impl Sched {
     pub(crate) fn record_mut(&mut self, task: TaskId) -> Option<&mut Record> {
         let record = self.records.get_mut(task.0.index as usize)?.as_mut()?;
         (record.task == task).then_some(record)
+    }
+
+    /// The name of a live task.
+    pub(crate) fn name(&self, task: TaskId) -> Arc<str> {
+        let record = self.record(task).expect("the caller knows that the task is live");
+        let function = || &self.functions[record.function.0 as usize].name;
+        record.name.as_ref().unwrap_or_else(function).clone()
     }
 
     pub(crate) fn live(&mut self, task: TaskId) -> &mut Record {

@@ -25,11 +25,11 @@ const AHEAD_NS_MAX: u64 = 50_000;
 pub(super) struct Core {
     sched: Sched,
     data: Data,
-    /// By the index of the scheduler's identifier.
+    /// By the index of the scheduler's identifier. One that is over leaves its memory to the next.
     tasks: Vec<Option<Box<Task>>>,
     functions: Table<usize, FunctionId>,
     /// What is submitted next: one value, so that its memory is there already.
-    spec: Option<TaskSpec>,
+    spec: TaskSpec,
     out: Vec<Instruction>,
     reports: Vec<Report>,
     now: u64,
@@ -40,8 +40,8 @@ pub(super) struct Core {
 /// What a lock's holder has to do after it let go.
 #[derive(Debug, Default)]
 pub(super) struct After {
-    /// Tasks that are over and have to be freed.
-    pub(super) over: SmallVec<[Box<Task>; 8]>,
+    /// Tasks that are over.
+    pub(super) over: usize,
     /// Tasks whose last child ended and that have a `drop`, which is the program's code: it is
     /// called before their end is reported, and not under the lock.
     pub(super) to_drop: SmallVec<[TaskRef; 2]>,
@@ -58,12 +58,15 @@ impl Core {
             pipeline_ns_max: AHEAD_NS_MAX,
             ..Config::default()
         };
+        let mut sched = Sched::new(config);
+        let name: Arc<str> = Arc::from("task");
+        let function = sched.add_function(name.clone());
         let mut core = Core {
-            sched: Sched::new(config),
+            sched,
             data: Data::default(),
             tasks: Vec::new(),
             functions: Table::default(),
-            spec: None,
+            spec: blank(function, name),
             out: Vec::new(),
             reports: Vec::new(),
             now: 0,
@@ -74,35 +77,27 @@ impl Core {
             let up = Event::ExecutorUp { executor, kind: Kind::Compute, node: NodeId(0), slots: 1 };
             core.sched.handle(0, up, &mut core.out);
         }
-        let function = core.sched.add_function(Arc::from("task"));
-        core.spec = Some(blank(function));
         core
     }
 
     /// Takes a task in. On refusal nothing was changed.
     pub(super) fn spawn(
         &mut self,
-        mut spawn: Spawn,
+        spawn: Spawn,
+        accesses: impl Iterator<Item = Result<Access, String>>,
         parent: Option<TaskRef>,
-    ) -> Result<(), Refusal> {
-        let mut spec = self.spec.take().expect("given back below");
-        spec.function = self.function(spawn.body);
-        spec.priority = spawn.priority;
+    ) -> Result<(), String> {
+        self.spec.function = self.function(spawn.body);
+        self.spec.priority = spawn.priority;
+        self.spec.accesses.clear();
         let domain = parent.map(|parent| parent.get().id());
-        spec.accesses.clear();
-        for access in std::mem::take(&mut spawn.accesses) {
-            spec.accesses.push(self.bind(domain, access));
+        for access in accesses {
+            let access = self.bind(domain, access?);
+            self.spec.accesses.push(access);
         }
-        let taken = self.sched.submit(self.now, &spec, &mut self.out);
-        self.spec = Some(spec);
-        let task = taken?.task;
-        let index = task.0.index as usize;
-        if index >= self.tasks.len() {
-            self.tasks.resize_with(index + 1, || None);
-        }
-        let kept = Box::new(Task::new(spawn, parent));
-        kept.set_id(task);
-        self.tasks[index] = Some(kept);
+        let taken = self.sched.submit(self.now, &self.spec, &mut self.out);
+        let id = taken.map_err(|refusal| words(&refusal))?.task;
+        self.keep(id, Task::new(spawn, id, parent));
         if let Some(parent) = parent {
             let parent = parent.get();
             parent.expect(1);
@@ -112,9 +107,21 @@ impl Core {
         Ok(())
     }
 
+    fn keep(&mut self, id: TaskId, task: Task) {
+        let index = id.0.index as usize;
+        if index >= self.tasks.len() {
+            self.tasks.resize_with(index + 1, || None);
+        }
+        match &mut self.tasks[index] {
+            Some(memory) => **memory = task,
+            none => *none = Some(Box::new(task)),
+        }
+    }
+
     fn function(&mut self, body: Body) -> FunctionId {
         let (bits, sched) = (body as usize, &mut self.sched);
-        *self.functions.entry(bits).or_insert_with(|| sched.add_function(Arc::from("task")))
+        let name = &self.spec.name;
+        *self.functions.entry(bits).or_insert_with(|| sched.add_function(name.clone()))
     }
 
     fn bind(&mut self, domain: Option<TaskId>, access: Access) -> graph::Access {
@@ -208,10 +215,12 @@ impl Core {
     }
 
     fn forget(&mut self, workers: &[Worker], id: TaskId, after: &mut After) {
-        let task = self.tasks[id.0.index as usize].take().expect("the scheduler knew it");
+        let task = self.tasks[id.0.index as usize].as_deref_mut().expect("the scheduler knew it");
+        let parent = task.parent;
+        task.end();
         self.data.forget_children(&mut self.sched, id, &mut self.out);
         self.live -= 1;
-        if let Some(parent) = task.parent {
+        if let Some(parent) = parent {
             if super::worker::child_is_over(workers, parent) {
                 match parent.get().has_drop() {
                     true => after.to_drop.push(parent),
@@ -219,7 +228,7 @@ impl Core {
                 }
             }
         }
-        after.over.push(task);
+        after.over += 1;
         if self.live == 0 {
             self.data.all_is_over(&mut self.sched, &mut self.out);
         }
@@ -227,10 +236,10 @@ impl Core {
 }
 
 /// A task with nothing filled in.
-fn blank(function: FunctionId) -> TaskSpec {
+fn blank(function: FunctionId, name: Arc<str>) -> TaskSpec {
     TaskSpec {
         function,
-        name: Arc::from("task"),
+        name,
         kind: Kind::Compute,
         cpus: 1,
         priority: 0,
@@ -247,4 +256,18 @@ fn blank(function: FunctionId) -> TaskSpec {
 
 fn executor(task: &Task) -> ExecutorId {
     ExecutorId(task.worker.load(Ordering::Relaxed))
+}
+
+fn words(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::SelfConflict { accesses: (one, other) } => format!(
+            "accesses {one} and {other} overlap, and one of them writes: a task cannot wait for \
+             itself; use one access for both"
+        ),
+        Refusal::BadRegion { access } => format!(
+            "access {access}: its region is empty or reversed, or has another number of dimensions \
+             than earlier regions of the same datum"
+        ),
+        other => format!("{other:?}"),
+    }
 }

@@ -36,7 +36,7 @@ mod worker;
 pub use engine::Prefer;
 pub use graph::{Direction, Region, Span};
 pub use io::{Operation, ResultPlace};
-pub use runtime::{current, Options, Runtime, StartError};
+pub use runtime::{current, with_current, Options, Runtime, StartError};
 pub use say::{say, set_hook, Hook};
 pub use services::{Poll, Service};
 pub use task::{Access, Argument, Body, Spawn, TaskNumber};

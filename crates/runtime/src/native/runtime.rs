@@ -10,7 +10,6 @@ use exec::native::stacks::{Limits, Stack, Stacks, STACK_BYTES_MAX, STACK_BYTES_M
 use exec::native::{overflow, thread};
 use graph::{Direction, Region};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
-use sched::Refusal;
 
 use super::core::{After, Core};
 use super::inbox::{Inbox, Report};
@@ -94,7 +93,7 @@ pub(super) struct Shared {
 
 /// A runtime that was started.
 #[derive(Clone)]
-pub struct Runtime(Arc<Shared>);
+pub struct Runtime(pub(super) Arc<Shared>);
 
 struct Started {
     runtime: Runtime,
@@ -114,13 +113,20 @@ fn is_forked() -> bool {
 
 /// The runtime of this process, if it was started (and not before a fork).
 pub fn current() -> Option<Runtime> {
+    with_current(Runtime::clone)
+}
+
+/// Does something with the runtime of this process, if it was started (and not before a fork).
+pub fn with_current<T>(work: impl FnOnce(&Runtime) -> T) -> Option<T> {
     if let Some(local) = worker::local() {
-        return Some(Runtime(local.shared.clone()));
+        return Some(work(&local.runtime));
     }
     if is_forked() {
         return None;
     }
-    Some(STARTED.read().as_ref()?.runtime.clone())
+    // Not under the lock: the work may wait for tasks, and these may start or stop something.
+    let runtime = STARTED.read().as_ref()?.runtime.clone();
+    Some(work(&runtime))
 }
 
 fn explain_overflow(address: usize) {
@@ -184,7 +190,7 @@ impl Runtime {
             let processor = options.pinned.then(|| processors[index % processors.len()]);
             let shared_too = shared.clone();
             let name = format!("alongside-{index}");
-            let body = move || worker::main(shared_too, index, processor);
+            let body = move || worker::main(Runtime(shared_too), index, processor);
             let builder = std::thread::Builder::new().name(name);
             match thread::without_signals(|| builder.spawn(body)) {
                 Ok(thread) => threads.push(thread),
@@ -223,8 +229,13 @@ impl Runtime {
         self.0.workers[0].io.about()
     }
 
-    /// Spawns a task. `Err` says what is wrong with it, in words.
-    pub fn spawn(&self, spawn: Spawn) -> Result<(), String> {
+    /// Spawns a task with what it uses; an access that is an error refuses it. `Err` says what is
+    /// wrong with it, in words.
+    pub fn spawn(
+        &self,
+        spawn: Spawn,
+        accesses: impl Iterator<Item = Result<Access, String>>,
+    ) -> Result<(), String> {
         let parent = worker::here().map(|(_, task)| task);
         if parent.is_none() {
             if self.0.stops.load(Ordering::Acquire) {
@@ -235,7 +246,7 @@ impl Runtime {
             }
             self.0.spawned.fetch_add(1, Ordering::Relaxed);
         }
-        self.0.with_core(|core| core.spawn(spawn, parent)).map_err(|refusal| words(&refusal))
+        self.0.with_core(|core| core.spawn(spawn, accesses, parent))
     }
 
     /// Waits for the children of the task that calls, or for all tasks.
@@ -272,11 +283,10 @@ impl Runtime {
             body: wait_is_over,
             argument,
             drop: Some(drop_wait),
-            accesses: [access].into_iter().collect(),
             name: c"al_wait_on".as_ptr(),
             priority: i32::MAX,
         };
-        self.spawn(spawn).map_err(|_| libc::EINVAL)?;
+        self.spawn(spawn, std::iter::once(Ok(access))).map_err(|_| libc::EINVAL)?;
         match worker::here() {
             None => {
                 let mut over = wait.over.lock();
@@ -556,9 +566,7 @@ impl Shared {
             task.get().drop_argument();
             self.inbox.put(Report::Ended(task));
         }
-        let some_over = !after.over.is_empty();
-        drop(after.over);
-        if some_over && self.waiting.load(Ordering::SeqCst) > 0 {
+        if after.over > 0 && self.waiting.load(Ordering::SeqCst) > 0 {
             let live = self.live.load(Ordering::SeqCst);
             if live == 0 || live <= TASKS_LIVE_MAX / 2 {
                 drop(self.ended.lock());
@@ -629,19 +637,5 @@ fn end(shared: &Shared, threads: Vec<JoinHandle<()>>) {
         if thread.join().is_err() {
             say("a worker thread ended by an internal error");
         }
-    }
-}
-
-fn words(refusal: &Refusal) -> String {
-    match refusal {
-        Refusal::SelfConflict { accesses: (one, other) } => format!(
-            "accesses {one} and {other} overlap, and one of them writes: a task cannot wait for \
-             itself; use one access for both"
-        ),
-        Refusal::BadRegion { access } => format!(
-            "access {access}: its region is empty or reversed, or has another number of dimensions \
-             than earlier regions of the same datum"
-        ),
-        other => format!("{other:?}"),
     }
 }

@@ -1,10 +1,10 @@
 //! What the native driver keeps of a task, and who may touch it when.
 //!
-//! A [`Task`] is made by `spawn`, owned by the core's table, and freed by the core when the
-//! scheduler forgets it. In between its address is known to the worker that runs it and to its
-//! outstanding operations. Why that is safe: the scheduler forgets a task only after its `Ended`,
-//! which is reported by whoever brings `left` to zero, and everybody who knows the address counts
-//! in `left`: the body, each event, each child.
+//! A [`Task`] is made by `spawn`, owned by the core's table, and ended by the core when the
+//! scheduler forgets it; its memory becomes another task. In between its address is known to the
+//! worker that runs it and to its outstanding operations. Why that is safe: the scheduler forgets
+//! a task only after its `Ended`, which is reported by whoever brings `left` to zero, and everybody
+//! who knows the address counts in `left`: the body, each event, each child.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -21,7 +21,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use graph::{Direction, Region, TaskId};
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 
 /// What a task runs.
 pub type Body = extern "C-unwind" fn(*mut c_void);
@@ -31,6 +30,9 @@ const INLINE_BYTES: usize = 32;
 
 /// Events that a task may wait for at once; operations and children count beside them.
 const EVENTS_MAX: u32 = 1 << 30;
+
+/// An identifier that no task has.
+const NO_TASK: u64 = u64::MAX;
 
 /// A task as other languages know it; 0 is none.
 pub type TaskNumber = u64;
@@ -94,8 +96,6 @@ pub struct Spawn {
     pub argument: Argument,
     /// Called with the argument when the task is over.
     pub drop: Option<Body>,
-    /// What it uses.
-    pub accesses: SmallVec<[Access; 4]>,
     /// For messages; lives as long as the task.
     pub name: *const c_char,
     /// Higher runs first.
@@ -163,9 +163,9 @@ unsafe impl Send for Task {}
 unsafe impl Sync for Task {}
 
 impl Task {
-    pub(super) fn new(spawn: Spawn, parent: Option<TaskRef>) -> Task {
+    pub(super) fn new(spawn: Spawn, id: TaskId, parent: Option<TaskRef>) -> Task {
         Task {
-            id: AtomicU64::new(0),
+            id: AtomicU64::new(id.to_bits()),
             body: spawn.body,
             argument: spawn.argument.into(),
             drop: spawn.drop,
@@ -179,10 +179,6 @@ impl Task {
             ran_ns: AtomicU64::new(0),
             worker: AtomicU32::new(0),
         }
-    }
-
-    pub(super) fn set_id(&self, id: TaskId) {
-        self.id.store(id.to_bits(), Ordering::Release);
     }
 
     pub(super) fn id(&self) -> TaskId {
@@ -219,6 +215,12 @@ impl Task {
             // SAFETY: the body has returned, and only one brings `left` to zero.
             drop(unsafe { (*self.argument.get()).pointer() });
         }
+    }
+
+    /// It is over, and nobody else knows it any more: only its memory stays, for another task.
+    pub(super) fn end(&mut self) {
+        *self.id.get_mut() = NO_TASK;
+        *self.argument.get_mut() = Argument::Pointer(std::ptr::null_mut());
     }
 
     /// One more thing has to come before the task is over.
@@ -270,7 +272,7 @@ impl TaskRef {
 
     /// The task.
     pub(super) fn get(&self) -> &Task {
-        // SAFETY: whoever has a TaskRef counts in `left`, so the core has not freed the task.
+        // SAFETY: whoever has a TaskRef counts in `left`, so the core has not ended the task.
         unsafe { self.0.as_ref() }
     }
 }

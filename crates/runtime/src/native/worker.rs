@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::inbox::Report;
 use super::io::Io;
-use super::runtime::Shared;
+use super::runtime::{Runtime, Shared};
 use super::say::say;
 use super::services;
 use super::task::{Place, TaskRef, Why};
@@ -143,6 +143,7 @@ pub(super) fn resume(workers: &[Worker], task: TaskRef, why: Why) {
 
 /// What only the thread itself uses.
 pub(super) struct Local {
+    pub(super) runtime: Runtime,
     pub(super) shared: Arc<Shared>,
     pub(super) index: usize,
     /// The task that runs now, if one does.
@@ -155,6 +156,8 @@ pub(super) struct Local {
     idle: RefCell<Vec<u32>>,
     tasks_since_look: Cell<u32>,
     slice_began: Cell<u64>,
+    /// `slice_began` was just now: the clock need not be asked again.
+    is_on_time: Cell<bool>,
     spawned_seen: Cell<u64>,
     reports_left: Cell<u32>,
     /// It has a task to begin and got no stack.
@@ -200,13 +203,14 @@ pub(super) fn here() -> Option<(&'static Local, TaskRef)> {
 }
 
 /// The whole life of a worker thread.
-pub(super) fn main(shared: Arc<Shared>, index: usize, processor: Option<usize>) {
+pub(super) fn main(runtime: Runtime, index: usize, processor: Option<usize>) {
     overflow::prepare_thread();
     if let Some(processor) = processor {
         thread::pin(processor);
     }
     let local = Local {
-        shared,
+        shared: runtime.0.clone(),
+        runtime,
         index,
         current: Cell::new(None),
         fiber: Cell::new(0),
@@ -216,6 +220,7 @@ pub(super) fn main(shared: Arc<Shared>, index: usize, processor: Option<usize>) 
         idle: RefCell::default(),
         tasks_since_look: Cell::new(0),
         slice_began: Cell::new(0),
+        is_on_time: Cell::new(false),
         spawned_seen: Cell::new(0),
         reports_left: Cell::new(0),
         starves: Cell::new(false),
@@ -288,6 +293,7 @@ impl Local {
         self.fiber.set(slot);
         // Whatever others submitted must not wait for what this one does.
         self.me().io.flush();
+        self.is_on_time.set(false);
         let left = fiber.go(go);
         self.current.set(None);
         match left {
@@ -356,14 +362,19 @@ impl Local {
         let since = self.tasks_since_look.get() + 1;
         if since >= LOOK_AROUND_TASKS {
             self.tasks_since_look.set(0);
+            self.is_on_time.set(false);
             self.look_around(false);
         } else {
             self.tasks_since_look.set(since);
             if self.me().io.outstanding() > 0 {
+                self.is_on_time.set(false);
                 self.shared.poll(self.index, false);
             }
         }
-        self.shared.services.call_all();
+        if self.shared.services.are_there() {
+            self.is_on_time.set(false);
+            self.shared.services.call_all();
+        }
     }
 
     /// Takes completions of all workers. How many there were.
@@ -373,7 +384,9 @@ impl Local {
 
     fn run(&self, task: TaskRef) {
         self.current.set(Some(task));
-        self.slice_began.set(exec::now_ns());
+        if !self.is_on_time.take() {
+            self.slice_began.set(exec::now_ns());
+        }
         // Whatever was submitted must not wait for this body.
         self.me().io.flush();
         task.get().run();
@@ -382,6 +395,7 @@ impl Local {
         }
         let task = self.current.take().expect("it is the task of this fiber again");
         self.count_slice(task);
+        self.is_on_time.set(true);
         // As long as the body counts, the task stays; afterwards it may be gone at once. Nothing is
         // added to what it waits for any more, as only the body does that.
         let waits = task.get().waits_for_more_than_its_body();
@@ -403,6 +417,7 @@ impl Local {
         let since = self.reports_left.get() + 1;
         if spawned == self.spawned_seen.replace(spawned) || since >= REPORTS_LEFT_MAX {
             self.reports_left.set(0);
+            self.is_on_time.set(false);
             self.shared.settle_rest();
         } else {
             self.reports_left.set(since);
