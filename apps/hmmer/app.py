@@ -1,25 +1,25 @@
 """The program: split, search every pair, checkpoint every pair, gather.
 
 One source for every mode. Without a session the decorated functions simply run; under a session
-the same calls become tasks. (A job that is `inline` runs them here although there is a session:
-the session is then only there for its storage layers, whose bandwidth `al.open` emulates.)
+the same calls become tasks.
 The names of the tasks are those of the published application.
 
     split ─> hmmpfam ──> checkpoint_frag        (writes and fsyncs a file a pair)
                   └────> gather_db ──> gather_seq
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import alongside as al
-from alongside.task import Task
+from apps.common.checkpoints import Checkpoints
+from apps.common.layers import CORE_BANDWIDTH
+from apps.common.spans import Span, Stopwatch, now_ns
 
-from . import balance, checkpoint, data, records, search
-from .data import Fragment, Span, now_ns
+from . import checkpoint, data, records, search
+from .data import Fragment
 
 
 class Found(NamedTuple):
@@ -52,9 +52,9 @@ def split_sequences(path: Path, first: int, end: int) -> Fragment:
 @al.task
 def hmmpfam(hmms: Fragment, sequences: Fragment, database_size: float) -> Found:
     """Search a fragment of the profiles in a fragment of the sequences."""
-    start_ns, cpu_ns = now_ns(), time.thread_time_ns()
-    packed = records.pack(search.search_pair(hmms, sequences, database_size))
-    return Found(packed, Span("search", start_ns, now_ns(), time.thread_time_ns() - cpu_ns))
+    with Stopwatch("search") as watch:
+        packed = records.pack(search.search_pair(hmms, sequences, database_size))
+    return Found(packed, watch.span)
 
 
 def write_checkpoint(
@@ -73,11 +73,8 @@ def write_checkpoint(
     return Span("checkpoint", start_ns, now_ns(), bytes=written)
 
 
-# It asks for a core's share of a node's storage: a layer runs as many at once as it has shares.
-checkpoint_frag_as_io = al.io(name="checkpoint_frag", bandwidth=balance.CORE_BANDWIDTH)(
-    write_checkpoint
-)
-checkpoint_frag_as_compute = al.task(name="checkpoint_frag")(write_checkpoint)
+AS_IO = Checkpoints(bandwidth=CORE_BANDWIDTH)
+"""Asks for a core's share of a node's storage: a layer runs as many at once as it has shares."""
 
 
 @al.io
@@ -124,8 +121,7 @@ class Job:
     sequence_parts: tuple[range, ...]
     checkpoint_size: int
     folder: Path
-    checkpoints_as_io: bool
-    inline: bool = False
+    checkpoints: Checkpoints = AS_IO
     resume: bool = False
     searched: Callable[[str], None] = field(default=lambda name: None)
     durable: Callable[[str], None] = field(default=lambda name: None)
@@ -155,13 +151,10 @@ class _Program:
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.call = job.checkpoints.call
         self.hmms: dict[int, Any] = {}
         self.sequences: dict[int, Any] = {}
         self.result = Result([], [])
-
-    def call(self, task: Task[Any], *arguments: Any) -> Any:
-        """Call a task: a future under a session, else (or for a job that is inline) its value."""
-        return task.inline(arguments, {}) if self.job.inline else task(*arguments)
 
     def fragments(self, hmm_index: int, sequence_index: int) -> tuple[Any, Any]:
         """Return both fragments of a pair; each is made when it is first asked for."""
@@ -204,7 +197,7 @@ class _Program:
     def run(self) -> Result:
         """Submit everything, and wait for all of it."""
         job = self.job
-        write = checkpoint_frag_as_io if job.checkpoints_as_io else checkpoint_frag_as_compute
+        write = job.checkpoints.task(write_checkpoint, "checkpoint_frag")
         whole = self.restore() if job.resume else {}
         searched: list[Any] = []
         written: list[Any] = []

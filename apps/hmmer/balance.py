@@ -19,21 +19,18 @@ On this machine, a pair that computes c seconds therefore writes c x 9.375 MB.
 
 from __future__ import annotations
 
-NODE_CORES = 48
-NODE_BANDWIDTH = 450_000_000
+from collections.abc import Sequence
+
+from apps.common.layers import CORE_BANDWIDTH, NODE_BANDWIDTH, NODE_CORES
+from apps.common.report import Row
+
 PAIR_BYTES = 290_000_000
 PAIRS_A_CORE = 4
 IO_OVER_COMPUTE = 1.0
 PUBLISHED_GAIN = 0.38
 
-CORE_BANDWIDTH = NODE_BANDWIDTH / NODE_CORES
 PAIR_IO_S = PAIR_BYTES / CORE_BANDWIDTH
 GAIN_AT_BALANCE = (PAIRS_A_CORE - 1) / (2 * PAIRS_A_CORE)
-
-
-def layer_bandwidth(workers: int) -> int:
-    """Return the storage bandwidth in bytes/s that an HPC node has for so many cores."""
-    return round(CORE_BANDWIDTH * workers)
 
 
 def checkpoint_bytes(compute_s: float) -> int:
@@ -51,4 +48,19 @@ def explain() -> str:
         f"{PAIRS_A_CORE} pairs a core\n"
         f"  overlap can gain {GAIN_AT_BALANCE:.1%} at 1 : 1 and less at any other balance, and "
         f'the published gain is "more than {PUBLISHED_GAIN:.0%}".'
+    )
+
+
+def used(rows: Sequence[Row]) -> str:
+    """Return the balance of I/O and computation that the first run had, at a core's share."""
+    first = rows[0]
+    if not first.checkpoints or not first.cpu_s:
+        return "balance used: none, as nothing was searched and written"
+    size, compute_s = first.written / first.checkpoints, first.cpu_s / first.checkpoints
+    io_s = size / CORE_BANDWIDTH
+    ratio = f"{io_s / compute_s:.2f} : 1; published {IO_OVER_COMPUTE:.0f} : 1"
+    return (
+        f"balance used: {size / 1e6:.2f} MB a pair, {io_s:.3f} s at a core's share of "
+        f"{CORE_BANDWIDTH / 1e6:.3f} MB/s, to {compute_s:.3f} s of processor time to "
+        f"search it\n  (I/O : compute = {ratio})"
     )

@@ -8,7 +8,6 @@ own dependencies need not be there), and nothing is copied.
 from __future__ import annotations
 
 import io
-import time
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -21,6 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from pyhmmer.easel import Alphabet, DigitalSequence, DigitalSequenceBlock, SequenceFile
 from pyhmmer.plan7 import HMM, HMMFile
+
+from apps.common.spans import Span, now_ns
 
 from .records import SequenceHead, pack, unpack
 
@@ -53,19 +54,6 @@ class Input(NamedTuple):
         return float(self.sequences)
 
 
-class Span(NamedTuple):
-    """When a task body ran, in nanoseconds of the machine's monotonic clock.
-
-    For searches also the processor time that they got, for checkpoints the bytes written.
-    """
-
-    kind: str
-    start_ns: int
-    end_ns: int
-    cpu_ns: int = 0
-    bytes: int = 0
-
-
 class Fragment(NamedTuple):
     """A part of the input, digitised: ready to search, and packed for checkpoints."""
 
@@ -74,11 +62,6 @@ class Fragment(NamedTuple):
     data: Bytes
     packed: Bytes
     span: Span
-
-
-def now_ns() -> int:
-    """Return the machine's monotonic clock, the same in all processes, in nanoseconds."""
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
 def _installed(wheel: str, matches: Callable[[str], bool], what: str) -> list[Path]:

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import alongside as al
+from apps.common import layers, report
+from apps.common.command import timed
 
-from . import app, balance, data, records, report, search
-from .options import MODES, parse
+from . import app, balance, data, records, search
+from .options import parse
 from .progress import Progress
 
 SAMPLE_EVERY = 12  # profiles, to estimate how long a pair computes
-
-
-class Layer(NamedTuple):
-    """Where checkpoints go: its name, what it is, and its emulated bandwidth in bytes/s."""
-
-    name: str
-    text: str
-    limit: int | None
-
-
-class Timed(NamedTuple):
-    """What a run found, and its seconds."""
-
-    result: app.Result
-    seconds: float
 
 
 class Reference(NamedTuple):
@@ -41,28 +26,6 @@ class Reference(NamedTuple):
 
     hits: list[records.Hit] | None
     seconds: float
-
-
-def layers_of(workers: int) -> dict[str, Layer]:
-    """Return the layers that the command knows, for so many workers."""
-    limit = balance.layer_bandwidth(workers)
-    share = f"{balance.CORE_BANDWIDTH / 1e6:.3f} MB/s a core x {workers} workers"
-    node = (
-        f"{limit / 1e6:.2f} MB/s, emulated by the runtime's limiter: the SSD of a MareNostrum 4 "
-        f"node, {balance.NODE_BANDWIDTH / 1e6:.0f} MB/s / {balance.NODE_CORES} cores = {share}"
-    )
-    return {
-        "disk": Layer("disk", "the disk as it is", None),
-        "hpc-node": Layer("hpc-node", node, limit),
-    }
-
-
-def write_storage(layer: Layer, folder: Path, file: Path) -> None:
-    """Write the storage description of one layer that holds `folder`."""
-    lines = ["[[layer]]", f'name = "{layer.name}"', f"path = {json.dumps(str(folder))}"]
-    if layer.limit is not None:
-        lines += [f'bandwidth = "{layer.limit}B/s"', f'limit = "{layer.limit}B/s"']
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def clear(folder: Path) -> None:
@@ -108,24 +71,6 @@ def write_hits(hits: Sequence[records.Hit], file: Path) -> None:
             f"\t{domains}\t{h.description}"
         )
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def timed(mode: str, layer: Layer, job: app.Job, session: Callable[[], al.Session]) -> Timed:
-    """Run the program as the mode says and take the time.
-
-    Sequential: no session; on an emulated layer one that is there before the clock starts and
-    does nothing but hold the layer's limiter. Otherwise the time is that of the whole session,
-    from the start of its processes to its end, when every checkpoint is durable.
-    """
-    if mode != "sequential":
-        start = time.perf_counter()
-        with session():
-            result = app.run(job)
-        return Timed(result, time.perf_counter() - start)
-    with session() if layer.limit is not None else nullcontext():
-        start = time.perf_counter()
-        result = app.run(replace(job, inline=True))
-        return Timed(result, time.perf_counter() - start)
 
 
 def cut(what: str, weights: Sequence[int], parts: int) -> tuple[range, ...]:
@@ -182,7 +127,7 @@ class Runs:
             self.checkpoint_size = options.checkpoint_size
         sys.stdout.flush()
 
-    def one(self, layer: Layer, mode: str) -> None:
+    def one(self, layer: layers.Layer, mode: str) -> None:
         """Run the program in one mode on one layer."""
         options = self.options
         folder = options.out / "checkpoints" / f"{layer.name}-{mode}"
@@ -190,7 +135,7 @@ class Runs:
             clear(folder)
         folder.mkdir(parents=True, exist_ok=True)
         storage = options.out / f"storage-{layer.name}.toml"
-        write_storage(layer, options.out / "checkpoints", storage)
+        layers.write_storage(layer, options.out / "checkpoints", storage)
         trace = None
         if options.trace and mode != "sequential":
             trace = options.trace / f"{layer.name}-{mode}.json"
@@ -202,13 +147,16 @@ class Runs:
                 self.sequence_parts,
                 self.checkpoint_size,
                 folder,
-                checkpoints_as_io=mode != "tasks",
                 resume=options.resume,
                 searched=progress.searched,
                 durable=progress.durable,
             )
             result, total_s = timed(
-                mode, layer, job, lambda: al.Session(options.workers, storage=storage, trace=trace)
+                mode,
+                layer.limit is not None,
+                lambda checkpoints: app.run(replace(job, checkpoints=checkpoints)),
+                replace(app.AS_IO, bandwidth=options.bandwidth or app.AS_IO.bandwidth),
+                lambda: al.Session(options.workers, storage=storage, trace=trace),
             )
         processors = 1 if mode == "sequential" else options.workers
         self.rows.append(report.row(layer.name, mode, total_s, result.spans, processors))
@@ -218,7 +166,7 @@ class Runs:
         if not options.keep:
             clear(folder)
 
-    def conclude(self, layer: Layer, mode: str, result: app.Result) -> None:
+    def conclude(self, layer: layers.Layer, mode: str, result: app.Result) -> None:
         """Say what a run did, write its hits, and compare them with the plain search's."""
         row = self.rows[-1]
         text = f"{layer.name}, {mode}: {row.total_s:.2f} s, {len(result.hits)} hits"
@@ -234,14 +182,14 @@ class Runs:
 
     def conclusion(self) -> None:
         """Print the table and what belongs to it."""
-        layers = layers_of(self.options.workers)
+        known = layers.layers_of(self.options.workers)
         print()
         print(report.table(self.rows))
         print()
         print(report.LEGEND)
         for name in dict.fromkeys(row.layer for row in self.rows):
-            print(f"layer {name}: {layers[name].text}")
-        print(report.balance_used(self.rows))
+            print(f"layer {name}: {known[name].text}")
+        print(balance.used(self.rows))
         for line in report.disturbed(self.rows) or report.gains(self.rows):
             print(line)
         if self.options.check:
@@ -265,9 +213,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"hmmer: {error}", file=sys.stderr)
         return 2
     runs.prepare()
-    layers = layers_of(options.workers)
+    known = layers.layers_of(options.workers)
     for name in options.layers:
-        for mode in (mode for mode in MODES if mode in options.modes):
-            runs.one(layers[name], mode)
+        for mode in options.modes:
+            runs.one(known[name], mode)
     runs.conclusion()
     return 1 if runs.differences else 0

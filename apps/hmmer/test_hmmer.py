@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from . import balance, checkpoint, data, records, report, run, search
-from .data import Fragment, Span
+from apps.common import report
+from apps.common.spans import Span
+
+from . import balance, checkpoint, data, records, run, search
+from .data import Fragment
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = 24  # profiles used by the tests that search in this process

@@ -227,3 +227,18 @@ def test_interrupt_in_a_wait(program, tmp_path):
             print("interrupted")
         """
     assert program(text, check=0).stdout == "interrupted\n"
+
+
+def test_libraries_in_a_worker_keep_to_its_processor(program, monkeypatch):
+    text = """
+        import os
+        import alongside as al
+
+        names = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"]
+        with al.Session(workers=1):
+            print(al.wait(al.task(lambda: [os.environ[name] for name in names])()))
+    """
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    assert program(text, check=0).stdout == "['1', '1']\n"
+    assert program(text, check=0, env={"OMP_NUM_THREADS": "3"}).stdout == "['3', '1']\n"

@@ -39,7 +39,8 @@ pub struct Options {
     pub record: bool,
     /// How a worker is started: program and arguments.
     pub worker_command: Vec<OsString>,
-    /// Environment variables of the workers, besides this process's own.
+    /// Environment variables of the workers, besides this process's own; by default those that keep
+    /// numerical libraries to one thread, where they are not set.
     pub worker_environment: Vec<(OsString, OsString)>,
     /// The block that stands for a value that is not there (a pickled `None`).
     pub none_block: Arc<[u8]>,
@@ -59,10 +60,26 @@ impl Default for Options {
             stealing: true,
             record: false,
             worker_command: Vec::new(),
-            worker_environment: Vec::new(),
+            worker_environment: one_thread_each(),
             none_block: Arc::from([]),
         }
     }
+}
+
+/// Variables by which numerical libraries are told how many threads to start.
+const THREAD_VARIABLES: [&str; 5] = [
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+];
+
+/// A worker has one processor: a library that starts a thread for each processor of the machine in
+/// each worker would have them all fight for these. What the user has set stays.
+fn one_thread_each() -> Vec<(OsString, OsString)> {
+    let unset = |name: &&str| std::env::var_os(name).is_none();
+    THREAD_VARIABLES.into_iter().filter(unset).map(|name| (name.into(), "1".into())).collect()
 }
 
 impl Options {

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from . import balance
-from .data import Span
+from .spans import Span
 
-COMPUTE = frozenset({"split", "search", "gather"})
 IO = frozenset({"checkpoint", "restore"})
+"""The kinds of spans that do I/O; all others compute."""
+
 SHARE_MIN = 0.9
 
 
 class Row(NamedTuple):
-    """One run: seconds (`search_cpu_s` of processor time), and the hidden share, 0 to 1."""
+    """One run: seconds, and the hidden share, 0 to 1.
+
+    `timed_s` is how long those computing bodies took that measured their processor time, `cpu_s`.
+    """
 
     layer: str
     mode: str
     total_s: float
     compute_s: float
     io_s: float
-    search_s: float
-    search_cpu_s: float
+    timed_s: float
+    cpu_s: float
     hidden: float
     written: int
     checkpoints: int
@@ -31,8 +34,8 @@ class Row(NamedTuple):
 LEGEND = """\
 compute s, I/O s: time inside the task bodies, added up over all of them (checkpoints that
 run side by side on one layer share its bandwidth, and each counts its own time).
-hidden: how much of the machine was computing while I/O was going on: the processors busy with
-a search, as a share of those the mode has, averaged over the time in which any checkpoint ran.
+hidden: how much of the machine was computing while I/O was going on: the processors busy with a
+task, as a share of those the mode has, averaged over the time in which any checkpoint ran.
 speed-up: over the sequential run on the same layer."""
 
 
@@ -40,7 +43,7 @@ def hidden_share(spans: Sequence[Span], processors: int) -> float:
     """Return the mean share of `processors` that computed while any I/O was going on."""
     steps: list[tuple[int, int, int]] = []
     for span in spans:
-        compute = span.kind in COMPUTE
+        compute = span.kind not in IO
         steps.append((span.start_ns, int(compute), int(not compute)))
         steps.append((span.end_ns, -int(compute), -int(not compute)))
     steps.sort()
@@ -56,12 +59,16 @@ def hidden_share(spans: Sequence[Span], processors: int) -> float:
 def row(layer: str, mode: str, total_s: float, spans: Sequence[Span], processors: int) -> Row:
     """Sum up one run."""
 
-    def seconds(kinds: frozenset[str]) -> float:
-        return sum(s.end_ns - s.start_ns for s in spans if s.kind in kinds) / 1e9
+    def seconds(spans: Iterable[Span]) -> float:
+        return sum(s.end_ns - s.start_ns for s in spans) / 1e9
 
     written = [s.bytes for s in spans if s.kind == "checkpoint"]
     hidden = hidden_share(spans, processors)
-    times = (seconds(COMPUTE), seconds(IO), seconds(frozenset({"search"})))
+    times = (
+        seconds(s for s in spans if s.kind not in IO),
+        seconds(s for s in spans if s.kind in IO),
+        seconds(s for s in spans if s.cpu_ns),
+    )
     cpu_s = sum(s.cpu_ns for s in spans) / 1e9
     return Row(layer, mode, total_s, *times, cpu_s, hidden, sum(written), len(written))
 
@@ -85,29 +92,14 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(texts)
 
 
-def balance_used(rows: Sequence[Row]) -> str:
-    """Return the balance of I/O and computation that the first run had, at a core's share."""
-    first = rows[0]
-    if not first.checkpoints or not first.search_cpu_s:
-        return "balance used: none, as nothing was searched and written"
-    size, compute_s = first.written / first.checkpoints, first.search_cpu_s / first.checkpoints
-    io_s = size / balance.CORE_BANDWIDTH
-    ratio = f"{io_s / compute_s:.2f} : 1; published {balance.IO_OVER_COMPUTE:.0f} : 1"
-    return (
-        f"balance used: {size / 1e6:.2f} MB a pair, {io_s:.3f} s at a core's share of "
-        f"{balance.CORE_BANDWIDTH / 1e6:.3f} MB/s, to {compute_s:.3f} s of processor time to "
-        f"search it\n  (I/O : compute = {ratio})"
-    )
-
-
 def disturbed(rows: Sequence[Row]) -> list[str]:
-    """Return a warning if searches had to share their processors, else nothing."""
-    least = min((r.search_cpu_s / r.search_s for r in rows if r.search_s), default=1.0)
+    """Return a warning if computing tasks had to share their processors, else nothing."""
+    least = min((r.cpu_s / r.timed_s for r in rows if r.timed_s), default=1.0)
     if least >= SHARE_MIN:
         return []
     return [
-        f"NOTE: in one run searches got only {least:.0%} of a processor: this machine is busy with",
-        "other work, so the times above cannot be compared, and no gain is stated.",
+        f"NOTE: in one run computing tasks got only {least:.0%} of a processor: this machine is",
+        "busy with other work, so the times above cannot be compared, and no gain is stated.",
     ]
 
 

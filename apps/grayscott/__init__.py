@@ -1,0 +1,1 @@
+"""A 3-D reaction-diffusion simulation that checkpoints every few steps."""
