@@ -128,7 +128,8 @@ sanitize: ## C tests under the address and thread sanitizers (nightly Rust with 
 
 .PHONY: loom
 loom: ## Try every interleaving of the lock-free protocols (in release, minutes)
-	cargo test --release --locked --package alongside-exec --test model
+	cargo test --release --locked --package alongside-exec --package alongside-runtime \
+		--test model
 
 .PHONY: soak
 soak: $(PACKAGE) ## Kill processes of every kind at random (SOAK_S=300 seconds)

@@ -12,8 +12,8 @@ use sched::{
 };
 
 use super::data::{Data, Table};
-use super::inbox::{Inbox, Report};
-use super::task::{Access, Body, Spawn, Task, TaskRef};
+use super::inbox::Inbox;
+use super::task::{Access, Body, Report, Spawn, Task, TaskRef};
 use super::worker::Worker;
 
 /// Tasks that may be sent to a worker ahead of time.
@@ -142,7 +142,7 @@ impl Core {
     }
 
     /// Hands all reports to the scheduler and does what it says, until there is nothing more.
-    pub(super) fn settle(&mut self, inbox: &Inbox, workers: &[Worker], after: &mut After) {
+    pub(super) fn settle(&mut self, inbox: &Inbox<Report>, workers: &[Worker], after: &mut After) {
         loop {
             self.carry_out(workers, after);
             if self.reports.is_empty() {

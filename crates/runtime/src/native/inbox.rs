@@ -2,46 +2,56 @@
 //!
 //! A report is put into the list; then its writer tries to take the lock. If it gets it, it hands
 //! all reports over itself. If not, the holder looks at the list again after it let go: the list
-//! was changed before the attempt that failed, so it sees the report (both sides fence,
-//! `has_some`).
+//! was changed before the attempt that failed, so it sees the report.
+//!
+//! | who | does |
+//! |---|---|
+//! | writer | change the list, raise `some` (`put`); **fence**, try to lock the core (`settle`) |
+//! | holder | let go of the core; **fence**, look at `some` (`settle`) |
+//!
+//! Both fences are the one in `settle`, sequentially consistent. If the attempt failed, the holder
+//! had not let go when the writer's fence was passed, so the holder's fence came later and it sees
+//! `some`. The model (`tests/model.rs`) finds a report that nobody hands over without the fence.
 
-use std::sync::atomic::{fence, AtomicBool, Ordering};
-
-use parking_lot::Mutex;
-
-use super::task::TaskRef;
-
-/// What is told of a task.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Report {
-    /// Nothing of it is left to come.
-    Ended(TaskRef),
-    /// Its body gave its processor back.
-    Paused(TaskRef),
-}
+use super::sync::{fence, AtomicBool, Mutex, Ordering};
 
 /// The list.
-#[derive(Debug, Default)]
-pub(super) struct Inbox {
-    list: Mutex<Vec<Report>>,
+#[derive(Debug)]
+pub(super) struct Inbox<T> {
+    list: Mutex<Vec<T>>,
     some: AtomicBool,
 }
 
-impl Inbox {
-    pub(super) fn put(&self, report: Report) {
+impl<T> Default for Inbox<T> {
+    fn default() -> Self {
+        Inbox { list: Mutex::new(Vec::new()), some: AtomicBool::new(false) }
+    }
+}
+
+impl<T> Inbox<T> {
+    pub(super) fn put(&self, report: T) {
         self.list.lock().push(report);
         self.some.store(true, Ordering::Release);
-        fence(Ordering::SeqCst);
     }
 
-    /// Whether there is something to take. After letting go of the core's lock.
-    pub(super) fn has_some(&self) -> bool {
+    /// Hands over what is in the list, also what came while somebody held the core's lock. Called
+    /// after `put`, and after letting go of the lock. `try_settle` does it if it gets the lock; if
+    /// not (`false`), the holder comes here.
+    pub(super) fn settle(&self, mut try_settle: impl FnMut() -> bool) {
+        while self.has_some() {
+            if !try_settle() {
+                return;
+            }
+        }
+    }
+
+    fn has_some(&self) -> bool {
         fence(Ordering::SeqCst);
         self.some.load(Ordering::Acquire)
     }
 
     /// Takes everything into an empty list.
-    pub(super) fn take(&self, into: &mut Vec<Report>) {
+    pub(super) fn take(&self, into: &mut Vec<T>) {
         debug_assert!(into.is_empty());
         if !self.some.load(Ordering::Acquire) {
             return;

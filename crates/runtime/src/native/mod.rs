@@ -8,9 +8,12 @@
 //!
 //! In flow order: [`task`] (what is kept of a task), `core` (everything behind the one lock),
 //! `data` (addresses to data), `inbox` (reports to the core: whoever holds the lock takes them, so
-//! that nobody waits for it with a report in hand), `worker` (the threads), `io` (operations and
-//! their completions), `services` (polling services), `detach` (operations of OpenMP tasks, which
-//! need no worker), `say` (messages for people).
+//! that nobody waits for it with a report in hand), `waiters` (who waits for the end of tasks),
+//! `worker` (the threads), `queue` (what others put for a worker, and its sleep), `io` (operations
+//! and their completions), `services` (polling services), `detach` (operations of OpenMP tasks,
+//! which need no worker), `say` (messages for people). The protocols between threads are in
+//! `inbox`, `queue`, `starving` (workers without a stack) and `waiters`, made of what is in `sync`,
+//! which the models replace.
 //!
 //! A worker thread runs a loop fiber that takes task after task on one stack: a task that never
 //! pauses costs no switch. When a task pauses, its fiber is set aside and the thread goes on with
@@ -27,10 +30,14 @@ mod data;
 pub mod detach;
 mod inbox;
 mod io;
+mod queue;
 mod runtime;
 mod say;
 mod services;
+mod starving;
+mod sync;
 mod task;
+mod waiters;
 mod worker;
 
 pub use engine::Prefer;

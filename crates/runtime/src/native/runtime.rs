@@ -1,7 +1,7 @@
 //! The runtime of a process: starting and stopping it, and what programs ask of it.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -12,11 +12,13 @@ use graph::{Direction, Region};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use super::core::{After, Core};
-use super::inbox::{Inbox, Report};
+use super::inbox::Inbox;
 use super::io::{Done, Io, Operation, ResultPlace, Waiting};
 use super::say::say;
 use super::services::{Service, Services};
-use super::task::{Access, Argument, Place, Spawn, TaskNumber, TaskRef, Why};
+use super::starving::Starving;
+use super::task::{Access, Argument, Place, Report, Spawn, TaskNumber, TaskRef, Why};
+use super::waiters::Waiters;
 use super::worker::{self, Worker};
 use super::Errno;
 
@@ -74,19 +76,15 @@ pub enum StartError {
 /// What the workers and the program share.
 pub(super) struct Shared {
     core: Mutex<Core>,
-    inbox: Inbox,
+    inbox: Inbox<Report>,
     pub(super) workers: Box<[Worker]>,
     pub(super) services: Services,
     stacks: Arc<Stacks>,
-    live: AtomicUsize,
+    waiters: Waiters,
     /// Tasks that were spawned from outside of tasks, ever.
     pub(super) spawned: AtomicU64,
-    waiting: AtomicUsize,
-    ended: Mutex<()>,
-    some_ended: Condvar,
     first_error: AtomicI32,
-    /// A worker has a task to begin and got no stack.
-    starving: AtomicBool,
+    starving: Starving,
     stops: AtomicBool,
     pub(super) ends: AtomicBool,
 }
@@ -174,13 +172,10 @@ impl Runtime {
             workers,
             services: Services::default(),
             stacks: Stacks::new(limits),
-            live: AtomicUsize::new(0),
+            waiters: Waiters::default(),
             spawned: AtomicU64::new(0),
-            waiting: AtomicUsize::new(0),
-            ended: Mutex::new(()),
-            some_ended: Condvar::new(),
             first_error: AtomicI32::new(0),
-            starving: AtomicBool::new(false),
+            starving: Starving::default(),
             stops: AtomicBool::new(false),
             ends: AtomicBool::new(false),
         });
@@ -212,7 +207,7 @@ impl Runtime {
             return Err(libc::EDEADLK);
         }
         self.0.stops.store(true, Ordering::SeqCst);
-        self.wait_until_at_most(0);
+        self.0.waiters.wait_until_at_most(0);
         let Some(started) = STARTED.write().take() else { return Err(libc::EINVAL) };
         STARTED_AFTER.store(0, Ordering::Release);
         end(&self.0, started.threads);
@@ -241,8 +236,8 @@ impl Runtime {
             if self.0.stops.load(Ordering::Acquire) {
                 return Err("the runtime is being stopped".into());
             }
-            if self.0.live.load(Ordering::Relaxed) >= TASKS_LIVE_MAX && worker::local().is_none() {
-                self.wait_until_at_most(TASKS_LIVE_MAX / 2);
+            if self.0.waiters.live() >= TASKS_LIVE_MAX && worker::local().is_none() {
+                self.0.waiters.wait_until_at_most(TASKS_LIVE_MAX / 2);
             }
             self.0.spawned.fetch_add(1, Ordering::Relaxed);
         }
@@ -254,7 +249,7 @@ impl Runtime {
         match worker::here() {
             // A worker between two tasks, in a polling service or a `drop`.
             None if worker::local().is_some() => return Err(libc::EDEADLK),
-            None => self.wait_until_at_most(0),
+            None => self.0.waiters.wait_until_at_most(0),
             Some((local, task)) => {
                 let children = &task.get().children;
                 while children.load(Ordering::Acquire) > 0 {
@@ -432,17 +427,6 @@ impl Runtime {
         self.0.stacks.taken().1
     }
 
-    fn wait_until_at_most(&self, live: usize) {
-        let shared = &*self.0;
-        shared.waiting.fetch_add(1, Ordering::SeqCst);
-        let mut ended = shared.ended.lock();
-        while shared.live.load(Ordering::SeqCst) > live {
-            shared.some_ended.wait(&mut ended);
-        }
-        drop(ended);
-        shared.waiting.fetch_sub(1, Ordering::SeqCst);
-    }
-
     fn take_error(&self) -> Result<(), Errno> {
         match self.0.first_error.swap(0, Ordering::AcqRel) {
             0 => Ok(()),
@@ -487,27 +471,18 @@ impl Shared {
                 None
             }
         };
-        if let Some(stack) = take() {
-            return Some(stack);
-        }
-        // Whoever gives a stack back after this looks at it: told first, then tried again.
-        let was_told = self.starving.swap(true, Ordering::SeqCst);
-        let stack = take();
-        if stack.is_none() && !was_told {
-            // Those that sleep keep stacks for their next task.
-            self.workers.iter().for_each(Worker::wake);
-        }
-        stack
+        // Those that sleep keep stacks for their next task.
+        self.starving.take(take, || self.workers.iter().for_each(Worker::wake))
     }
 
     /// Whether a worker waits for a stack.
     pub(super) fn some_starve(&self) -> bool {
-        self.starving.load(Ordering::SeqCst)
+        self.starving.is_some()
     }
 
     /// Stacks were given back: whoever waits for one tries again.
     pub(super) fn stacks_came_back(&self) {
-        if self.some_starve() && self.starving.swap(false, Ordering::SeqCst) {
+        if self.starving.came_back() {
             self.workers.iter().for_each(Worker::wake);
         }
     }
@@ -541,7 +516,7 @@ impl Shared {
         let mut core = self.lock_core();
         let result = work(&mut core);
         core.settle(&self.inbox, &self.workers, &mut after);
-        self.live.store(core.live, Ordering::SeqCst);
+        self.waiters.set_live(core.live);
         drop(core);
         self.follow_up(after);
         self.settle_rest();
@@ -550,14 +525,15 @@ impl Shared {
 
     /// Hands reports over, unless the holder of the lock will.
     pub(super) fn settle_rest(&self) {
-        while self.inbox.has_some() {
-            let Some(mut core) = self.core.try_lock() else { return };
+        self.inbox.settle(|| {
+            let Some(mut core) = self.core.try_lock() else { return false };
             let mut after = After::default();
             core.settle(&self.inbox, &self.workers, &mut after);
-            self.live.store(core.live, Ordering::SeqCst);
+            self.waiters.set_live(core.live);
             drop(core);
             self.follow_up(after);
-        }
+            true
+        });
     }
 
     fn follow_up(&self, after: After) {
@@ -566,12 +542,8 @@ impl Shared {
             task.get().drop_argument();
             self.inbox.put(Report::Ended(task));
         }
-        if after.over > 0 && self.waiting.load(Ordering::SeqCst) > 0 {
-            let live = self.live.load(Ordering::SeqCst);
-            if live == 0 || live <= TASKS_LIVE_MAX / 2 {
-                drop(self.ended.lock());
-                self.some_ended.notify_all();
-            }
+        if after.over > 0 {
+            self.waiters.some_are_over(TASKS_LIVE_MAX / 2);
         }
     }
 

@@ -149,6 +149,15 @@ pub(super) struct Task {
     pub(super) worker: AtomicU32,
 }
 
+/// What is told of a task.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Report {
+    /// Nothing of it is left to come.
+    Ended(TaskRef),
+    /// Its body gave its processor back.
+    Paused(TaskRef),
+}
+
 /// A task that is known not to be over: see the module's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TaskRef(NonNull<Task>);

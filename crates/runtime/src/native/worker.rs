@@ -1,23 +1,21 @@
 //! Worker threads: loop fibers that take tasks, and the root that chooses the next fiber.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::ptr::null;
-use std::sync::atomic::{fence, AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
 
 use exec::native::fiber::{Fiber, Go, Left, Way};
 use exec::native::overflow;
 use exec::native::thread::{self, Bed};
 use exec::Linger;
-use parking_lot::Mutex;
 
-use super::inbox::Report;
 use super::io::Io;
+use super::queue::{Asleep, Queue};
 use super::runtime::{Runtime, Shared};
 use super::say::say;
 use super::services;
-use super::task::{Place, TaskRef, Why};
+use super::task::{Place, Report, TaskRef, Why};
 
 /// Fibers that are kept for the next task that needs one, for each worker.
 const IDLE_FIBERS_MAX: usize = 64;
@@ -32,11 +30,9 @@ const LOOKS_BEFORE_LINGER: u32 = 100;
 /// What the others see of a worker.
 #[derive(Debug)]
 pub(super) struct Worker {
-    queue: Mutex<VecDeque<TaskRef>>,
-    queued: AtomicUsize,
-    resumed: Mutex<VecDeque<u32>>,
-    resumed_some: AtomicBool,
-    asleep: AtomicBool,
+    queue: Queue<TaskRef>,
+    resumed: Queue<u32>,
+    asleep: Asleep,
     bed: Bed,
     pub(super) io: Io,
 }
@@ -44,11 +40,9 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn new(io: Io) -> std::io::Result<Worker> {
         Ok(Worker {
-            queue: Mutex::default(),
-            queued: AtomicUsize::new(0),
-            resumed: Mutex::default(),
-            resumed_some: AtomicBool::new(false),
-            asleep: AtomicBool::new(false),
+            queue: Queue::default(),
+            resumed: Queue::default(),
+            asleep: Asleep::default(),
             bed: Bed::new()?,
             io,
         })
@@ -56,53 +50,21 @@ impl Worker {
 
     /// Sends it a task. `true`: it sleeps and has to be woken.
     pub(super) fn give(&self, task: TaskRef) -> bool {
-        let mut queue = self.queue.lock();
-        queue.push_back(task);
-        self.queued.store(queue.len(), Ordering::Release);
-        drop(queue);
-        fence(Ordering::SeqCst);
-        self.asleep.load(Ordering::Acquire)
+        self.queue.push(task);
+        self.asleep.must_wake()
     }
 
     /// Takes a task back that it has not begun. `false`: it has.
     pub(super) fn take_back(&self, task: TaskRef) -> bool {
-        let mut queue = self.queue.lock();
-        let Some(at) = queue.iter().rposition(|other| *other == task) else { return false };
-        queue.remove(at);
-        self.queued.store(queue.len(), Ordering::Release);
-        true
-    }
-
-    fn next_task(&self) -> Option<TaskRef> {
-        if self.queued.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        let mut queue = self.queue.lock();
-        let task = queue.pop_front();
-        self.queued.store(queue.len(), Ordering::Release);
-        task
+        self.queue.take_back(&task)
     }
 
     /// One of its fibers goes on.
     pub(super) fn resume(&self, fiber: u32) {
-        let mut resumed = self.resumed.lock();
-        resumed.push_back(fiber);
-        self.resumed_some.store(true, Ordering::Release);
-        drop(resumed);
-        fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::Acquire) {
+        self.resumed.push(fiber);
+        if self.asleep.must_wake() {
             self.wake();
         }
-    }
-
-    fn next_resumed(&self) -> Option<u32> {
-        if !self.resumed_some.load(Ordering::Acquire) {
-            return None;
-        }
-        let mut resumed = self.resumed.lock();
-        let fiber = resumed.pop_front();
-        self.resumed_some.store(!resumed.is_empty(), Ordering::Release);
-        fiber
     }
 
     /// Ends its sleep.
@@ -253,17 +215,17 @@ impl Local {
     /// Whether `choose` would find something.
     fn has_work(&self) -> bool {
         let me = self.me();
-        let can_begin = !self.starves.get() && me.queued.load(Ordering::Acquire) > 0;
-        can_begin || me.resumed_some.load(Ordering::Acquire)
+        let can_begin = !self.starves.get() && me.queue.has_some();
+        can_begin || me.resumed.has_some()
     }
 
     /// The fiber that goes on next: a resumed one, or one that takes a task.
     fn choose(&self) -> Option<u32> {
         self.starves.set(false);
-        if let Some(fiber) = self.me().next_resumed() {
+        if let Some(fiber) = self.me().resumed.pop() {
             return Some(fiber);
         }
-        if self.me().queued.load(Ordering::Acquire) == 0 {
+        if !self.me().queue.has_some() {
             return None;
         }
         if let Some(fiber) = self.idle.borrow_mut().pop() {
@@ -351,10 +313,10 @@ impl Local {
     /// The next task for the fiber that asks, unless another fiber has to go on first.
     fn next(&self) -> Option<TaskRef> {
         self.between_tasks();
-        if self.me().resumed_some.load(Ordering::Acquire) {
+        if self.me().resumed.has_some() {
             return None;
         }
-        self.me().next_task()
+        self.me().queue.pop()
     }
 
     /// What is due when a task has ended or left.
@@ -474,8 +436,7 @@ impl Local {
             return;
         }
         self.shared.services.call_all();
-        me.asleep.store(true, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        me.asleep.begin();
         let ends = self.shared.ends.load(Ordering::Acquire);
         // The last look waits for whoever submits at this moment: what completes meanwhile has
         // woken this worker already, and nobody is woken for it again.
@@ -483,6 +444,6 @@ impl Local {
             let timeout = if self.shared.services.are_there() { services::IDLE_MS } else { -1 };
             linger.sleep(|| me.bed.sleep(timeout));
         }
-        me.asleep.store(false, Ordering::SeqCst);
+        me.asleep.end();
     }
 }
