@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import alongside as al
+from alongside import _native
 
 
 @al.io
@@ -317,6 +318,44 @@ def test_an_emulated_limit(storage, tmp_path):
             assert len(file.read()) == 600_000
         assert time.monotonic() - started > 0.8  # 1.8 MB at 2 MB/s
         assert al.wait(text(str(tmp_path / "slow" / "b"))) == "one\n"
+
+
+def test_a_limit_that_falls_with_more_writers(tmp_path):
+    file = tmp_path / "storage.toml"
+    curve = '[{writers = 1, bandwidth = "1GB/s"}, {writers = 2, bandwidth = "1MB/s"}]'
+    file.write_text(f'[[layer]]\nname = "a"\npath = "."\nlimit = {curve}\n')
+    with al.Session(workers=1, storage=file) as session:
+        one, other = (session.native.limiter_of(tmp_path / name) for name in "ab")
+        assert one.rate == 10**9
+        assert one.acquire(10**9) <= 10**9  # alone: a second at most
+        assert other.acquire(10**6) > 1.5 * 10**9  # two of them: another second for a megabyte
+
+
+def test_a_storage_description_of_compss(tmp_path):
+    (tmp_path / "resources.xml").write_text(
+        '<ResourcesList><ComputeNode Name="localhost"><Storage><Size>1</Size>'
+        "<Bandwidth>450</Bandwidth></Storage></ComputeNode></ResourcesList>"
+    )
+    (tmp_path / "project.xml").write_text(
+        '<Project><ComputeNode Name="localhost"><WorkingDir>.</WorkingDir></ComputeNode></Project>'
+    )
+    [layer] = _native.read_storage(str(tmp_path / "project.xml"))
+    assert (layer.name, layer.bandwidth, layer.capacity) == ("local", 450_000_000, 10**9)
+    (tmp_path / "project.xml").write_text("<Project>\n<x></Project>")
+    with pytest.raises(al.StorageError, match=r"project\.xml:2:\d+: not valid XML"):
+        al.Session(storage=tmp_path / "project.xml")
+
+
+def test_the_keys_of_a_layer(tmp_path):
+    file = tmp_path / "storage.toml"
+    file.write_text(
+        '[[layer]]\nname = "a"\npath = "."\nprocessors = "0-1,4"\nread_bandwidth = "3MB/s"\n'
+        'limit = [{writers = 2, bandwidth = "5MB/s"}]\n'
+    )
+    [layer] = _native.read_storage(str(file))
+    assert (layer.processors, layer.curve) == ([0, 1, 4], [(2, 5_000_000)])
+    assert (layer.read_bandwidth, layer.write_bandwidth) == (3_000_000, None)
+    assert (layer.bandwidth, layer.limit) == (3_000_000, 5_000_000)
 
 
 def test_bad_storage_files(tmp_path):

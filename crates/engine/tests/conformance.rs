@@ -27,7 +27,9 @@ fn made(prefer: Prefer) -> Box<dyn Engine> {
 fn throttled(prefer: Prefer) -> Box<dyn Engine> {
     let bytes = Some(Rate { per_s: 400e6, burst: 1e6 });
     let operations = Some(Rate { per_s: 20e3, burst: 10.0 });
-    Box::new(Throttle::new(made(prefer), Limits { bytes, operations }).expect("a throttle"))
+    Box::new(
+        Throttle::new(made(prefer), Limits { bytes, operations, curve: None }).expect("a throttle"),
+    )
 }
 
 fn faultless(prefer: Prefer, faults: Faults) -> Box<dyn Engine> {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use engine::wrap::throttle::{Limits, Rate, Throttle};
 use engine::{open, Buffer, Completion, Engine, Op, Options, Prefer};
+use ops::{Curve, Point};
 
 const HANG: Duration = Duration::from_secs(30);
 
@@ -46,7 +47,7 @@ fn through(engine: &mut Throttle<Box<dyn Engine>>, waiting: usize) -> Vec<u64> {
 #[test]
 fn bytes_pass_as_the_bucket_fills() {
     let bytes = Some(Rate { per_s: 1000.0, burst: 100.0 });
-    let (mut engine, now_ms) = by_hand(Limits { bytes, operations: None });
+    let (mut engine, now_ms) = by_hand(Limits { bytes, ..Limits::default() });
     let file = zeros();
     for token in 0..5 {
         engine.submit(token, read(&file, 50)).expect("there is room");
@@ -60,10 +61,32 @@ fn bytes_pass_as_the_bucket_fills() {
     assert_eq!(through(&mut engine, 0), [3, 4]);
 }
 
+/// With a curve the rate is that of the operations in flight when time passes.
+#[test]
+fn many_in_flight_get_less() {
+    let points = [(1, 1000), (2, 500)].map(|(writers, bandwidth)| Point { writers, bandwidth });
+    let curve = Some(Curve::new(points.into()).expect("a curve"));
+    let bytes = Some(Rate { per_s: 1000.0, burst: 100.0 });
+    let (mut engine, now_ms) = by_hand(Limits { bytes, curve, operations: None });
+    let file = zeros();
+    for token in 0..3 {
+        engine.submit(token, read(&file, 100)).expect("there is room");
+    }
+    assert_eq!(through(&mut engine, 2), [0], "the burst is one read");
+    now_ms.store(100, Ordering::Relaxed);
+    assert_eq!(through(&mut engine, 2), [], "two in flight get 50 bytes in 100 ms");
+    now_ms.store(200, Ordering::Relaxed);
+    assert_eq!(through(&mut engine, 1), [1]);
+    now_ms.store(299, Ordering::Relaxed);
+    let early = through(&mut engine, 1);
+    now_ms.store(300, Ordering::Relaxed);
+    assert_eq!((early, through(&mut engine, 0)), (vec![], vec![2]), "one alone gets 100 bytes");
+}
+
 #[test]
 fn operations_pass_as_the_bucket_fills_and_in_order() {
     let operations = Some(Rate { per_s: 10.0, burst: 1.0 });
-    let (mut engine, now_ms) = by_hand(Limits { bytes: None, operations });
+    let (mut engine, now_ms) = by_hand(Limits { operations, ..Limits::default() });
     let file = zeros();
     for token in 0..4 {
         engine.submit(token, read(&file, 1000)).expect("there is room");
@@ -77,7 +100,7 @@ fn operations_pass_as_the_bucket_fills_and_in_order() {
 #[test]
 fn what_is_larger_than_the_burst_passes_and_is_owed() {
     let bytes = Some(Rate { per_s: 1000.0, burst: 100.0 });
-    let (mut engine, now_ms) = by_hand(Limits { bytes, operations: None });
+    let (mut engine, now_ms) = by_hand(Limits { bytes, ..Limits::default() });
     let file = zeros();
     engine.submit(0, read(&file, 1100)).expect("there is room");
     engine.submit(1, read(&file, 1)).expect("there is room");
@@ -91,7 +114,7 @@ fn what_is_larger_than_the_burst_passes_and_is_owed() {
 #[test]
 fn waiting_keeps_to_the_limit_without_spinning() {
     let bytes = Some(Rate { per_s: 1e6, burst: 1e4 });
-    let limits = Limits { bytes, operations: None };
+    let limits = Limits { bytes, ..Limits::default() };
     let mut engine = Throttle::new(inner(), limits).expect("a throttle");
     let file = zeros();
     let (started, cpu) = (Instant::now(), cpu_of_thread());
@@ -111,7 +134,7 @@ fn waiting_keeps_to_the_limit_without_spinning() {
 #[test]
 fn a_wait_for_what_has_no_turn_yet_ends_in_time() {
     let operations = Some(Rate { per_s: 0.001, burst: 1.0 });
-    let (mut engine, now_ms) = by_hand(Limits { bytes: None, operations });
+    let (mut engine, now_ms) = by_hand(Limits { operations, ..Limits::default() });
     let file = zeros();
     for token in 0..2 {
         engine.submit(token, read(&file, 1)).expect("there is room");
@@ -130,7 +153,7 @@ fn a_wait_for_what_has_no_turn_yet_ends_in_time() {
 #[test]
 fn rates_that_are_none_are_refused() {
     for per_s in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        let limits = Limits { bytes: Some(Rate { per_s, burst: 1.0 }), operations: None };
+        let limits = Limits { bytes: Some(Rate { per_s, burst: 1.0 }), ..Limits::default() };
         let error = Throttle::new(inner(), limits).err().expect("an error");
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{per_s}");
     }

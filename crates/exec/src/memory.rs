@@ -53,7 +53,7 @@ pub(crate) struct AreaHead {
     claims: Claims,
 }
 
-const _: () = assert!(size_of::<Head>() == 4096);
+const _: () = assert!(size_of::<Head>() % 4096 == 0);
 const _: () = assert!(size_of::<AreaHead>() == 36864 && AREA_BYTES % 4096 == 0);
 
 /// A mapping of a file, unmapped on drop.

@@ -280,10 +280,11 @@ fn a_program_that_is_not_there_is_an_error() {
 fn limiters_and_names_reach_the_worker() {
     let driver = Driver::start(1);
     let limiters = driver.pool.limiters();
-    limiters.set(3, 1_000_000);
-    assert_eq!((limiters.rate(3), limiters.rate(4)), (Some(1_000_000), None));
-    assert_eq!(limiters.acquire(4, u64::MAX), 0);
-    assert!(limiters.acquire(3, 1_000_000) > 900_000_000);
+    let limit = ops::Curve::flat(1_000_000);
+    limiters.set(3, Some(&limit));
+    assert_eq!((limiters.limit(3), limiters.limit(4)), (Some(limit), None));
+    assert_eq!(limiters.writer(4).acquire(u64::MAX), 0);
+    assert!(limiters.writer(3).acquire(1_000_000) > 900_000_000);
     let error = exec::worker::Worker::from_env().expect_err("a test is not a worker");
     assert!(error.to_string().contains("ALONGSIDE_WORKER is not set"));
 }

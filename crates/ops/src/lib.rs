@@ -17,13 +17,17 @@
 //! Operations that are under way together have no order among them, except that a
 //! [`Close`](Op::Close) comes after what was submitted on its descriptor before it. A `Fsync` that
 //! is to cover a write is submitted when the write's completion is there.
+//!
+//! A [`Curve`] says what storage takes in all, over how many write to it at once.
 
 mod answer;
 mod buffer;
+mod curve;
 mod errno;
 mod op;
 
 pub use answer::{Answer, Completion, Stat, Time};
 pub use buffer::{Buffer, PAGE_BYTES};
+pub use curve::{bandwidth_at, Curve, CurveError, Point, POINTS_MAX};
 pub use errno::Errno;
 pub use op::Op;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use runtime::exec::limiter::Limiters;
-use runtime::storage::{LayerSpec, Scope, Storage};
+use runtime::exec::limiter::Writer;
+use runtime::storage::{Curve, LayerSpec, Scope, Storage};
 
 use crate::errors::StorageError;
 
@@ -18,10 +18,18 @@ pub(crate) struct Layer {
     path: String,
     /// Bytes a second that may be granted; None is without limit.
     bandwidth: Option<u64>,
+    /// Bytes a second that it can be read with, if known.
+    read_bandwidth: Option<u64>,
+    /// Bytes a second that it can be written with, if known.
+    write_bandwidth: Option<u64>,
     /// Bytes that may be granted; None is without limit.
     capacity: Option<u64>,
-    /// Emulated bandwidth in bytes a second.
+    /// Emulated bandwidth in bytes a second; of a curve, its best.
     limit: Option<u64>,
+    /// The points of the emulated bandwidth: writers, bytes a second in all.
+    curve: Option<Vec<(u32, u64)>>,
+    /// The processors that it is attached to; empty: all are as near.
+    processors: Vec<usize>,
     /// Whether every node reaches it.
     shared: bool,
 }
@@ -36,22 +44,27 @@ fn layer(spec: &LayerSpec) -> Layer {
         name: spec.name.clone(),
         path: spec.path.to_string_lossy().into_owned(),
         bandwidth: spec.bandwidth(),
+        read_bandwidth: spec.read_bandwidth,
+        write_bandwidth: spec.write_bandwidth,
         capacity: spec.capacity,
-        limit: spec.limit,
+        limit: spec.limit.as_ref().map(|limit| limit.best().bandwidth),
+        curve: spec.limit.as_ref().map(points),
+        processors: spec.processors.clone(),
         shared: spec.scope == Scope::Shared,
     }
 }
 
-/// The emulated bandwidth of a layer, shared by all processes of a session.
-#[pyclass(frozen, module = "alongside._native")]
-pub(crate) struct Limiter {
-    limiters: Limiters,
-    number: u32,
+fn points(curve: &Curve) -> Vec<(u32, u64)> {
+    curve.points().iter().map(|point| (point.writers, point.bandwidth)).collect()
 }
 
+/// The emulated bandwidth of a layer, shared by all processes of a session, for a file on it.
+#[pyclass(frozen, module = "alongside._native")]
+pub(crate) struct Limiter(Writer);
+
 impl Limiter {
-    pub(crate) fn new(limiters: Limiters, number: u32) -> Limiter {
-        Limiter { limiters, number }
+    pub(crate) fn new(writer: Writer) -> Limiter {
+        Limiter(writer)
     }
 }
 
@@ -59,13 +72,13 @@ impl Limiter {
 impl Limiter {
     /// Accounts for bytes; the caller sleeps for the nanoseconds that it gives.
     fn acquire(&self, bytes: u64) -> u64 {
-        self.limiters.acquire(self.number, bytes)
+        self.0.acquire(bytes)
     }
 
-    /// Bytes a second.
+    /// Bytes a second; of a curve, its best.
     #[getter]
     fn rate(&self) -> Option<u64> {
-        self.limiters.rate(self.number)
+        Some(self.0.limit()?.best().bandwidth)
     }
 }
 

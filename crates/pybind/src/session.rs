@@ -267,7 +267,7 @@ impl Session {
     fn limiter_of(&self, path: PathBuf) -> Option<Limiter> {
         let (layer, limit) = self.inner.layer_of(&path)?;
         limit?;
-        Some(Limiter::new(self.inner.limiters()?, layer as u32))
+        Some(Limiter::new(self.inner.limiters()?.writer(layer as u32)))
     }
 
     /// Cancels the task of a future if its body has not begun.

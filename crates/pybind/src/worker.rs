@@ -198,7 +198,8 @@ impl Assignment {
         let mut places = Vec::new();
         for path in inner.run().paths {
             let text = std::ffi::OsStr::from_bytes(path.bytes).into_pyobject(py)?;
-            let limiter = path.limiter.map(|number| Limiter::new(self.worker.limiters(), number));
+            let limiter =
+                path.limiter.map(|number| Limiter::new(self.worker.limiters().writer(number)));
             places.push((text.into_any().unbind(), limiter));
         }
         Ok(places)

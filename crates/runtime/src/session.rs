@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use exec::limiter::Limiters;
+use ops::Curve;
 use parking_lot::Mutex;
 use sched::{DatumId, DatumKind, TaskId};
 
@@ -197,10 +198,10 @@ impl Session {
     }
 
     /// Which layer a place is on, and the emulated bandwidth of that layer.
-    pub fn layer_of(&self, place: &Path) -> Option<(usize, Option<u64>)> {
+    pub fn layer_of(&self, place: &Path) -> Option<(usize, Option<Curve>)> {
         let layer = self.shared().look(|state| state.files.layer_of(place)).ok().flatten()?;
         let number = layer.0 as usize;
-        Some((number, self.storage().layers[number].limit))
+        Some((number, self.storage().layers[number].limit.clone()))
     }
 
     /// The emulated bandwidths, by the numbers of their layers; `None` after the end.

@@ -4,6 +4,7 @@ mod support;
 
 use std::path::Path;
 
+use runtime::storage::Curve;
 use runtime::trace::RecordKind;
 use runtime::{
     Constraint, DatumId, Direction, FileError, FileUse, GraphEnd, Handle, Kind, Options, Overrides,
@@ -60,7 +61,7 @@ fn files_that_were_there_and_paths_that_lead_out() {
     std::fs::write(folder.0.join("slow/old"), "from before").unwrap();
     let old = rig.session.file(Path::new("old")).unwrap();
     assert!(old.known);
-    assert_eq!(rig.session.layer_of(&old.place.unwrap()), Some((1, Some(5_000_000))));
+    assert_eq!(rig.session.layer_of(&old.place.unwrap()), Some((1, Some(Curve::flat(5_000_000)))));
     assert_eq!(rig.text(&use_file(&rig, "io:read", "", old.datum, Direction::In)), "from before");
     assert_eq!(rig.text(&rig.session.current(old.datum).unwrap()), "none");
     let error = rig.session.file(Path::new("../x")).unwrap_err();

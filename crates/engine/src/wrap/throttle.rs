@@ -5,13 +5,15 @@
 //! bucket is full, which then owes the rest. Others wait, in order of submission: nothing small
 //! overtakes something large. So what was flushed may still be waiting here; a file has to stay
 //! open until its operations have completed.
+//!
+//! The rate of bytes may be a curve over the operations in flight: congestion, as storage has it.
 
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use ops::{Completion, Op};
+use ops::{Completion, Curve, Op};
 
 use super::ready::{sleep, Ready};
 use crate::{About, Engine, Full};
@@ -36,12 +38,14 @@ impl Rate {
 }
 
 /// What is limited.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
     /// Bytes read, written and copied.
     pub bytes: Option<Rate>,
     /// Operations of every kind.
     pub operations: Option<Rate>,
+    /// Bytes a second over the operations in flight, instead of the rate of `bytes`.
+    pub curve: Option<Curve>,
 }
 
 /// What time it is, from a start that does not matter.
@@ -52,6 +56,7 @@ pub struct Throttle<E: Engine> {
     inner: E,
     bytes: Option<Bucket>,
     operations: Option<Bucket>,
+    curve: Option<Curve>,
     clock: Clock,
     /// What waits for its turn.
     queue: VecDeque<(u64, Op)>,
@@ -98,7 +103,10 @@ impl<E: Engine> Throttle<E> {
     /// Limits an engine, by this clock. `wait` and `fd` take its time for real time when they say
     /// how long it is until something can go on.
     pub fn with_clock(inner: E, limits: Limits, mut clock: Clock) -> io::Result<Self> {
-        for rate in [limits.bytes, limits.operations].into_iter().flatten() {
+        let Limits { bytes, operations, curve } = limits;
+        let best = curve.as_ref().map(|curve| Rate::per_second(curve.best().bandwidth as f64));
+        let bytes = bytes.or(best);
+        for rate in [bytes, operations].into_iter().flatten() {
             let is_rate = rate.per_s.is_finite() && rate.per_s > 0.0 && rate.burst.is_finite();
             if !is_rate {
                 let message = format!("{rate:?}: a rate is a number above 0");
@@ -108,8 +116,8 @@ impl<E: Engine> Throttle<E> {
         let ready = Ready::new(inner.fd())?;
         let now = clock();
         let bucket = |rate: Option<Rate>| rate.map(|rate| Bucket::new(rate, now));
-        let (bytes, operations) = (bucket(limits.bytes), bucket(limits.operations));
-        Ok(Self { inner, bytes, operations, clock, queue: VecDeque::new(), ready })
+        let (bytes, operations) = (bucket(bytes), bucket(operations));
+        Ok(Self { inner, bytes, operations, curve, clock, queue: VecDeque::new(), ready })
     }
 
     /// Hands on what has its turn; how long until the next has.
@@ -118,6 +126,11 @@ impl<E: Engine> Throttle<E> {
             return None;
         }
         let now = (self.clock)();
+        if let (Some(curve), Some(bytes)) = (&self.curve, &mut self.bytes) {
+            let writers = u32::try_from(self.queue.len() + self.inner.in_flight());
+            bytes.fill(now);
+            bytes.rate.per_s = curve.at(writers.unwrap_or(u32::MAX)) as f64;
+        }
         for bucket in [&mut self.bytes, &mut self.operations].into_iter().flatten() {
             bucket.fill(now);
         }

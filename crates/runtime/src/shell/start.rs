@@ -122,7 +122,7 @@ pub(crate) fn start(options: Options) -> Result<(Arc<Shared>, JoinHandle<()>), S
     let state = state(&options)?;
     let limiters = pool.limiters();
     for (number, layer) in options.storage.layers.iter().enumerate() {
-        limiters.set(number as u32, layer.limit.unwrap_or(0));
+        limiters.set(number as u32, layer.limit.as_ref());
     }
     let resources = Resources { store, poller: Arc::clone(pool.poller()), limiters };
     let shared = Shared::new(options, resources, state);

@@ -1,15 +1,19 @@
-//! The storage of a machine as the user describes it: layers, from a TOML file.
+//! The storage of a machine as the user describes it: layers, from a TOML file, or from the files
+//! that describe a machine to COMPSs.
 
+mod compss;
 mod parse;
 mod units;
+mod values;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub use ops::{Curve, Point};
 pub use units::{parse_bandwidth, parse_bytes};
 
 /// The keys that a `[[layer]]` may have, for messages and completion.
-pub const LAYER_KEYS: [&str; 8] = [
+pub const LAYER_KEYS: [&str; 9] = [
     "name",
     "path",
     "bandwidth",
@@ -17,6 +21,7 @@ pub const LAYER_KEYS: [&str; 8] = [
     "write_bandwidth",
     "capacity",
     "scope",
+    "processors",
     "limit",
 ];
 
@@ -31,7 +36,7 @@ pub enum Scope {
 }
 
 /// One storage device or file system.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayerSpec {
     /// Its name, for messages and traces.
     pub name: String,
@@ -45,14 +50,17 @@ pub struct LayerSpec {
     pub capacity: Option<u64>,
     /// Who reaches it.
     pub scope: Scope,
+    /// The processors that it is attached to, ascending; empty: all are as near.
+    pub processors: Vec<usize>,
     /// Emulated bandwidth: reads and writes of tasks are slowed down to it.
-    pub limit: Option<u64>,
+    pub limit: Option<Curve>,
 }
 
 impl LayerSpec {
-    /// The bandwidth that can be granted: the least of what is known.
+    /// The bandwidth that can be granted: the least of what is known. Of a curve, its best.
     pub fn bandwidth(&self) -> Option<u64> {
-        [self.read_bandwidth, self.write_bandwidth, self.limit].into_iter().flatten().min()
+        let limit = self.limit.as_ref().map(|curve| curve.best().bandwidth);
+        [self.read_bandwidth, self.write_bandwidth, limit].into_iter().flatten().min()
     }
 }
 
@@ -69,15 +77,8 @@ impl Default for Storage {
     /// One layer "default": the working directory, without limits.
     fn default() -> Self {
         let path = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        let layer = LayerSpec {
-            name: "default".into(),
-            path,
-            read_bandwidth: None,
-            write_bandwidth: None,
-            capacity: None,
-            scope: Scope::Shared,
-            limit: None,
-        };
+        let layer =
+            LayerSpec { name: "default".into(), path, scope: Scope::Shared, ..Default::default() };
         Storage { layers: vec![layer], source: None }
     }
 }
@@ -92,19 +93,27 @@ impl Storage {
         parse::parse(text, file, false)
     }
 
-    /// Reads a description from a file; the folders of the layers must be there.
+    /// Reads a description from a file; the folders of the layers must be there. A file whose name
+    /// ends in `.xml` is one of the two that describe a machine to COMPSs; the other is looked for
+    /// beside it.
     ///
     /// # Errors
     /// What is wrong, with its place in the file.
     pub fn read(file: &Path) -> Result<Storage, StorageError> {
-        let text = std::fs::read_to_string(file).map_err(|error| StorageError {
-            file: file.to_path_buf(),
-            line: 0,
-            column: 0,
-            message: format!("the storage description cannot be read: {error}"),
-        })?;
-        parse::parse(&text, file, true)
+        if file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xml")) {
+            return compss::read(file);
+        }
+        parse::parse(&read_text(file)?, file, true)
     }
+}
+
+fn read_text(file: &Path) -> Result<String, StorageError> {
+    std::fs::read_to_string(file).map_err(|error| StorageError {
+        file: file.to_path_buf(),
+        line: 0,
+        column: 0,
+        message: format!("the storage description cannot be read: {error}"),
+    })
 }
 
 /// Why a storage description was refused.

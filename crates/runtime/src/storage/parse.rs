@@ -3,15 +3,10 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use toml::de::{DeTable, DeValue};
-use toml::Spanned;
+use toml::de::DeTable;
 
-use super::units::{parse_bandwidth, parse_bytes};
-use super::{LayerSpec, Scope, Storage, StorageError, LAYER_KEYS};
-
-/// A message and the bytes of the text that it is about.
-type Refused = (Range<usize>, String);
-type Entry<'a, 'i> = (&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>);
+use super::values::{bandwidth, capacity, limit, processors, scope, text, Entry, Refused};
+use super::{LayerSpec, Storage, StorageError, LAYER_KEYS};
 
 pub(super) fn parse(text: &str, file: &Path, look: bool) -> Result<Storage, StorageError> {
     let folder = file.parent().unwrap_or(Path::new(""));
@@ -70,25 +65,18 @@ fn layer(
     earlier: &[LayerSpec],
     look: bool,
 ) -> Result<LayerSpec, Refused> {
-    let mut layer = LayerSpec {
-        name: String::new(),
-        path: PathBuf::new(),
-        read_bandwidth: None,
-        write_bandwidth: None,
-        capacity: None,
-        scope: Scope::default(),
-        limit: None,
-    };
+    let mut layer = LayerSpec::default();
     let mut both = None;
     for entry in entries {
         let (key, value) = entry;
         match key.get_ref().as_ref() {
             "name" => layer.name = name(entry, earlier)?,
             "path" => layer.path = path(entry, folder, look)?,
-            "bandwidth" => both = Some((key.span(), amount(entry, parse_bandwidth)?)),
-            "read_bandwidth" => layer.read_bandwidth = Some(amount(entry, parse_bandwidth)?),
-            "write_bandwidth" => layer.write_bandwidth = Some(amount(entry, parse_bandwidth)?),
-            "limit" => layer.limit = Some(amount(entry, parse_bandwidth)?),
+            "bandwidth" => both = Some((key.span(), bandwidth(entry)?)),
+            "read_bandwidth" => layer.read_bandwidth = Some(bandwidth(entry)?),
+            "write_bandwidth" => layer.write_bandwidth = Some(bandwidth(entry)?),
+            "limit" => layer.limit = Some(limit(entry)?),
+            "processors" => layer.processors = processors(value)?,
             "capacity" => layer.capacity = Some(capacity(entry)?),
             "scope" => layer.scope = scope(value)?,
             other => {
@@ -116,13 +104,6 @@ fn layer(
     Ok(layer)
 }
 
-fn text<'a>((key, value): Entry<'a, '_>) -> Result<&'a str, Refused> {
-    let text = value.get_ref().as_str();
-    text.filter(|text| !text.is_empty()).ok_or_else(|| {
-        (value.span(), format!("{} must be a text that is not empty", key.get_ref()))
-    })
-}
-
 fn name(entry: Entry<'_, '_>, earlier: &[LayerSpec]) -> Result<String, Refused> {
     let name = text(entry)?;
     if earlier.iter().any(|layer| layer.name == name) {
@@ -143,37 +124,12 @@ fn path(entry: Entry<'_, '_>, folder: &Path, look: bool) -> Result<PathBuf, Refu
     Ok(path)
 }
 
-fn amount(
-    (key, value): Entry<'_, '_>,
-    parse: fn(&str) -> Result<u64, String>,
-) -> Result<u64, Refused> {
-    let number = match value.get_ref() {
-        DeValue::String(text) => parse(text),
-        DeValue::Integer(integer) if integer.radix() == 10 => parse(integer.as_str()),
-        DeValue::Float(float) => parse(float.as_str()),
-        _ => Err("write a number or a text such as \"450MB/s\" or \"200GB\"".to_string()),
-    };
-    number.map_err(|message| (value.span(), format!("{}: {message}", key.get_ref())))
-}
-
-fn capacity(entry: Entry<'_, '_>) -> Result<u64, Refused> {
-    match amount(entry, parse_bytes)? {
-        0 => Err((entry.1.span(), "capacity: it must be more than 0 bytes".to_string())),
-        bytes => Ok(bytes),
-    }
-}
-
-fn scope(value: &Spanned<DeValue<'_>>) -> Result<Scope, Refused> {
-    match value.get_ref().as_str() {
-        Some("node") => Ok(Scope::Node),
-        Some("shared") => Ok(Scope::Shared),
-        _ => Err((value.span(), "scope: write \"node\" or \"shared\"".to_string())),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use ops::Curve;
+
     use super::*;
+    use crate::storage::Scope;
 
     const GOOD: &str = r#"
 [[layer]]
@@ -182,6 +138,7 @@ path = "fast"
 bandwidth = "450MB/s"
 capacity = "200GB"
 limit = "9.4MB/s"
+processors = "8,0-3"
 
 [[layer]]
 name = "pfs"
@@ -189,6 +146,8 @@ path = "/lustre"
 read_bandwidth = 2_000_000
 write_bandwidth = 1e6
 scope = "shared"
+processors = [5, 4]
+limit = [{writers = 1, bandwidth = "100MB/s"}, {writers = 3, bandwidth = 3e8}]
 "#;
 
     #[test]
@@ -199,6 +158,13 @@ scope = "shared"
         assert_eq!((nvme.bandwidth(), nvme.capacity), (Some(9_400_000), Some(200_000_000_000)));
         assert_eq!((pfs.read_bandwidth, pfs.bandwidth()), (Some(2_000_000), Some(1_000_000)));
         assert_eq!((nvme.scope, pfs.scope), (Scope::Node, Scope::Shared));
+        assert_eq!(
+            (&nvme.processors[..], &pfs.processors[..]),
+            (&[0, 1, 2, 3, 8][..], &[4, 5][..])
+        );
+        assert_eq!(nvme.limit, Some(Curve::flat(9_400_000)));
+        let limit = pfs.limit.as_ref().unwrap();
+        assert_eq!([1, 2, 9].map(|writers| limit.at(writers)), [1, 2, 3].map(|n| n * 100_000_000));
     }
 
     /// The text, then line, column and part of the message.
@@ -219,6 +185,21 @@ scope = "shared"
         refused(&format!("{layer}capacity = 0"), 4, 12, "more than 0");
         refused(&format!("{layer}capacity = true"), 4, 12, "write a number");
         refused(&format!("{layer}scope = \"moon\""), 4, 9, "\"node\" or \"shared\"");
+        let point = "{writers=1, bandwidth=5}";
+        refused(&format!("{layer}limit=[]"), 4, 7, "at least one point");
+        refused(&format!("{layer}limit=[\n{point},\n{point}]"), 6, 1, "more than at the point");
+        refused(&format!("{layer}limit=[{point}, 3]"), 4, 34, "a point is written {writers");
+        refused(&format!("{layer}limit=[{{writers=1}}]"), 4, 8, "a point is written {writers");
+        refused(&format!("{layer}limit=[{{writers=0, bandwidth=5}}]"), 4, 8, "at least 1");
+        refused(&format!("{layer}limit=[{{writers=-1, bandwidth=5}}]"), 4, 17, "a number from 1");
+        refused(&format!("{layer}limit=[{{writers=1, bandwidth=0}}]"), 4, 30, "more than 0");
+        refused(&format!("{layer}limit=[{{writer=1}}]"), 4, 9, "unknown key \"writer\"");
+        refused(&format!("{layer}limit=\"5GB/h\""), 4, 7, "unknown unit");
+        refused(&format!("{layer}processors=\"0-x\""), 4, 12, "\"x\" is no number of a processor");
+        refused(&format!("{layer}processors=[0, 0]"), 4, 16, "0 is there twice");
+        refused(&format!("{layer}processors=[0, -1]"), 4, 16, "a number from 0");
+        refused(&format!("{layer}processors=[]"), 4, 12, "the list is empty");
+        refused(&format!("{layer}processors=3"), 4, 12, "a list of numbers");
         refused(&format!("{layer}{layer}"), 5, 6, "two layers named \"a\"");
         refused(&format!("{layer}bandwidth=1\nread_bandwidth=1"), 4, 1, "either bandwidth");
         refused("[[layer]]\nname='a'\n", 1, 1, "has no path");
