@@ -167,7 +167,7 @@ impl Overlap {
         let start = start.max(self.settled_until);
         match kind {
             Kind::Compute => self.compute.add(start, end),
-            Kind::Io => self.io.add(start, end),
+            Kind::Io | Kind::Engine => self.io.add(start, end),
         }
     }
 

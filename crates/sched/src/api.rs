@@ -36,12 +36,21 @@ index! {
 }
 
 /// What an executor runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Takes processors.
     Compute,
     /// Takes no processor: an I/O executor slot, and a grant on a layer.
     Io,
+    /// As `Io`, with a slot of the driver's engine, which does the whole task by itself.
+    Engine,
+}
+
+impl Kind {
+    /// Whether it takes a grant on a layer, and no processor.
+    pub fn is_io(self) -> bool {
+        self != Kind::Compute
+    }
 }
 
 /// One storage layer as the scheduler sees it.
@@ -110,7 +119,7 @@ pub struct TaskSpec {
     pub function: FunctionId,
     /// Its name, for messages.
     pub name: Arc<str>,
-    /// Compute or I/O.
+    /// Compute, I/O, or I/O by the engine.
     pub kind: Kind,
     /// Processors that a compute task takes (at least 1); 0 for I/O.
     pub cpus: u32,
@@ -278,6 +287,14 @@ pub enum Event {
         /// Which task.
         task: TaskId,
         /// From where.
+        executor: ExecutorId,
+    },
+    /// The engine cannot do a task after all, and has not begun it: from now on it is one for I/O
+    /// executors ([`Kind::Io`]).
+    Refused {
+        /// Which task.
+        task: TaskId,
+        /// Where.
         executor: ExecutorId,
     },
     /// The program cancels a task. No effect on one whose body may have begun.

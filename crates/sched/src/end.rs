@@ -136,7 +136,7 @@ impl Sched {
                 let request = record.request();
                 match (record.kind, state) {
                     (_, State::Waiting) => {}
-                    (Kind::Io, _) => self.policy.remove(&request),
+                    (Kind::Io | Kind::Engine, _) => self.policy.remove(&request),
                     // Another task may be at the head of the queue now.
                     (Kind::Compute, _) => self.executors.touch(node),
                 }
@@ -169,6 +169,28 @@ impl Sched {
         }
         self.take_off(task, executor);
         self.unbegun(task, out);
+        self.end_if_retired(executor, out);
+    }
+
+    /// The engine cannot do a task, and has not begun it: an I/O executor has to.
+    pub(crate) fn refused(
+        &mut self,
+        task: TaskId,
+        executor: ExecutorId,
+        out: &mut Vec<Instruction>,
+    ) {
+        let Some(record) = self.record_mut(task) else { return };
+        if record.executor != Some(executor) || record.kind != Kind::Engine {
+            return;
+        }
+        record.kind = Kind::Io;
+        let abandoned = record.state == State::Abandoned;
+        self.take_off(task, executor);
+        if abandoned {
+            self.after_time_out(task, out);
+        } else {
+            self.unbegun(task, out);
+        }
         self.end_if_retired(executor, out);
     }
 

@@ -50,7 +50,7 @@ impl Executor {
     }
 
     fn free_slots(&self) -> u32 {
-        if self.retiring || self.kind != Kind::Io {
+        if self.retiring || !self.kind.is_io() {
             return 0;
         }
         self.slots.saturating_sub(self.sent.len() as u32)
@@ -72,6 +72,8 @@ pub(crate) struct Node {
     open: Sorted<(u64, ExecutorId)>,
     /// I/O executors by free slots, most first.
     io: Sorted<(Reverse<u32>, ExecutorId)>,
+    /// Engines likewise.
+    engines: Sorted<(Reverse<u32>, ExecutorId)>,
 }
 
 /// A set for as many entries as a node has executors: moving them costs less than a tree.
@@ -115,8 +117,9 @@ impl Node {
             return;
         }
         match (executor.kind, executor.sent.len(), executor.free_slots()) {
-            (Kind::Io, _, 0) => {}
+            (Kind::Io | Kind::Engine, _, 0) => {}
             (Kind::Io, _, free) => self.io.put((Reverse(free), id), counts),
+            (Kind::Engine, _, free) => self.engines.put((Reverse(free), id), counts),
             (Kind::Compute, 0, _) => self.idle.put(id, counts),
             (Kind::Compute, length, _) => {
                 self.lines.put((length, id), counts);
@@ -140,7 +143,7 @@ pub(crate) struct Executors {
     pub(crate) all: BTreeMap<ExecutorId, Executor>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) pipeline: Pipeline,
-    /// Free slots of all I/O executors.
+    /// Free slots of all I/O executors and engines.
     pub(crate) io_free: u32,
     /// Nodes on which something changed since tasks were last sent, each once.
     touched: Vec<usize>,
@@ -274,9 +277,11 @@ impl Executors {
         Some(executor)
     }
 
-    /// The I/O executor of a node with the most free slots; the lowest of equals.
-    pub(crate) fn io_slot(&self, node: usize) -> Option<ExecutorId> {
-        self.nodes[node].io.first().map(|(_, id)| id)
+    /// The I/O executor, or engine, of a node with the most free slots; the lowest of equals.
+    pub(crate) fn io_slot(&self, node: usize, kind: Kind) -> Option<ExecutorId> {
+        let node = &self.nodes[node];
+        let list = if kind == Kind::Engine { &node.engines } else { &node.io };
+        list.first().map(|(_, id)| id)
     }
 
     /// Which unbegun tasks to ask back for an executor that has nothing to do: half the line
@@ -312,8 +317,8 @@ impl Executors {
             if node.busy != other.busy || node.busy > node.processors {
                 return Err(format!("node {at} notes {} busy of {}", node.busy, other.busy));
             }
-            let lists = (&node.idle, &node.lines, &node.open, &node.io);
-            if lists != (&other.idle, &other.lines, &other.open, &other.io) {
+            let lists = (&node.idle, &node.lines, &node.open, &node.io, &node.engines);
+            if lists != (&other.idle, &other.lines, &other.open, &other.io, &other.engines) {
                 return Err(format!("the lists of node {at} are {lists:?}, should be {other:?}"));
             }
         }

@@ -29,7 +29,7 @@ impl Sched {
                 self.ready.push(node, priority, serial, task);
                 self.executors.touch(node);
             }
-            Kind::Io => self.policy.push(record.request()),
+            Kind::Io | Kind::Engine => self.policy.push(record.request()),
         }
     }
 
@@ -153,21 +153,24 @@ impl Sched {
     /// What I/O tasks find to spare now.
     fn room(&self) -> Room {
         let (executors, layers) = (&self.executors, &self.layers);
-        let free_slot = |layer: Option<LayerId>| {
+        let free_slot = |kind: Kind, layer: Option<LayerId>| {
             let reaches =
                 |node: &usize| layer.is_none_or(|id| layers.reaches(id, NodeId(*node as u32)));
             let mut reached = (0..executors.nodes.len()).filter(reaches);
-            let executor = reached.find_map(|node| executors.io_slot(node))?;
+            let executor = reached.find_map(|node| executors.io_slot(node, kind))?;
             Some(Slot { executor, layer })
         };
         let mut room = Room::default();
-        if layers.is_empty() {
-            free_slot(None).into_iter().for_each(|slot| room.add(slot, u64::MAX, u64::MAX));
-        }
-        for id in layers.ranked() {
-            if let Some(slot) = free_slot(Some(*id)) {
-                let spare = layers.spare(*id);
-                room.add(slot, spare.bandwidth, spare.size);
+        for kind in [Kind::Io, Kind::Engine] {
+            if layers.is_empty() {
+                let slot = free_slot(kind, None);
+                slot.into_iter().for_each(|slot| room.add(slot, kind, u64::MAX, u64::MAX));
+            }
+            for id in layers.ranked() {
+                if let Some(slot) = free_slot(kind, Some(*id)) {
+                    let spare = layers.spare(*id);
+                    room.add(slot, kind, spare.bandwidth, spare.size);
+                }
             }
         }
         room

@@ -70,8 +70,8 @@ impl Record {
 
     /// What a ready I/O task asks of the policy.
     pub(crate) fn request(&self) -> Request {
-        let Record { task, priority, serial, constraint, layer, .. } = *self;
-        Request { task, priority, serial, constraint, layer }
+        let Record { task, kind, priority, serial, constraint, layer, .. } = *self;
+        Request { task, kind, priority, serial, constraint, layer }
     }
 }
 

@@ -205,8 +205,8 @@ impl Sched {
                     return Err(Refusal::TooManyProcessors { asked, most });
                 }
             }
-            Kind::Io if self.layers.is_empty() => {}
-            Kind::Io => {
+            Kind::Io | Kind::Engine if self.layers.is_empty() => {}
+            Kind::Io | Kind::Engine => {
                 let asked = spec.constraint;
                 let nearest = self.layers.could_ever(spec.layer, asked);
                 nearest.map_err(|nearest| Refusal::NoLayer { asked, nearest })?;
@@ -234,6 +234,7 @@ impl Sched {
                 self.graph.release(task, output as usize, size, node);
             }
             Event::Recalled { task, executor } => self.recalled(task, executor, out),
+            Event::Refused { task, executor } => self.refused(task, executor, out),
             Event::Cancel { task } => self.cancel(task, out),
             Event::Forget { version } => self.graph.unhold(version),
             Event::Tick => {}

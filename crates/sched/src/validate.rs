@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 
-use crate::api::{Constraint, Kind, LayerId};
+use crate::api::{Constraint, LayerId};
 use crate::record::Record;
 use crate::sched::Sched;
 use crate::transitions::State;
@@ -55,13 +55,16 @@ impl Sched {
                 if record.is_none_or(|record| record.executor != Some(*id)) {
                     return Err(format!("{id:?} lists {:?}, which is not there", sent.task));
                 }
+                if record.is_some_and(|record| record.kind != executor.kind) {
+                    return Err(format!("{id:?} has {:?}, which is of another kind", sent.task));
+                }
                 if let Some((layer, constraint)) = sent.grant {
                     let sum = grants.entry(layer).or_default();
                     sum.bandwidth += constraint.bandwidth;
                     sum.size += constraint.size;
                 }
             }
-            if executor.kind == Kind::Io && executor.sent.len() as u32 > executor.slots {
+            if executor.kind.is_io() && executor.sent.len() as u32 > executor.slots {
                 return Err(format!("{id:?} holds more than its {} slots", executor.slots));
             }
         }

@@ -97,8 +97,8 @@ fn closing_line(summary: &Summary, options: &Options, seconds: f64) -> String {
     format!(
         "sim: {} seeds from {}, each twice, in {seconds:.1} s: {verdict}; {} tasks, {} bodies, \
          {} events, {} executors died, {} tasks failed, {} cancelled ({} by region), \
-         {} sent ahead, {} recalled, {} paused, {} given up, {} outputs released, {} refused; \
-         log {:016x}",
+         {} sent ahead, {} recalled, {} paused, {} given up, \
+         {} outputs released, {} refused, {} passed on by engines; log {:016x}",
         summary.seeds,
         options.start,
         total.tasks,
@@ -114,6 +114,7 @@ fn closing_line(summary: &Summary, options: &Options, seconds: f64) -> String {
         total.given_up,
         total.released,
         total.refused,
+        total.refused_by_engines,
         total.log,
     )
 }

@@ -19,6 +19,7 @@ pub(crate) enum Message {
     Released { task: usize, output: u32, value: u64 },
     Paused { task: usize },
     Recalled { task: usize },
+    Refused { task: usize },
 }
 
 /// A body on an executor.
@@ -62,6 +63,7 @@ impl<'a> World<'a> {
             for slots in &machine.io[node] {
                 self.start(Kind::Io, NodeId(node as u32), *slots);
             }
+            self.start(Kind::Engine, NodeId(node as u32), machine.engines[node]);
         }
     }
 
@@ -163,8 +165,13 @@ impl<'a> World<'a> {
                 Some((_, arrives)) if *arrives <= self.now => {}
                 _ => return Ok(()),
             }
+            let kind = executor.kind;
             let (task, _) = executor.line.pop_front().expect("looked");
-            self.body_begins(number, task)?;
+            if kind == Kind::Engine && self.faults.refuses(task) {
+                self.write_report(number, Message::Refused { task });
+            } else {
+                self.body_begins(number, task)?;
+            }
         }
     }
 
@@ -211,7 +218,7 @@ impl<'a> World<'a> {
         let executor = &self.executors[number as usize];
         match executor.kind {
             Kind::Compute => usual,
-            Kind::Io => usual * executor.running.len() as u64,
+            Kind::Io | Kind::Engine => usual * executor.running.len() as u64,
         }
     }
 

@@ -3,6 +3,7 @@
 //! What goes wrong, each at random and each switched off in some seeds:
 //!
 //! - A body raises, or takes much longer than it usually does.
+//! - The engine cannot do a task: an I/O executor has to.
 //! - A body gives its processor back midway (it waits for something outside), and ends later.
 //! - An executor dies: idle; on taking a task (claimed, nothing done); in the middle of a body;
 //!   after the body did all its work but before its report is written; right after the report
@@ -74,6 +75,7 @@ pub struct Faults {
     slow_permille: u64,
     pause_permille: u64,
     death_permille: u64,
+    refuse_permille: u64,
     idle_death_permille: u64,
     delay_ns_max: u64,
 }
@@ -90,6 +92,7 @@ impl Faults {
         let (raise, slow) = (maybe(250), maybe(200));
         let (death, idle_death) = (maybe(150), maybe(300));
         let pause = maybe(500);
+        let refuse = maybe(700);
         let delay_ns_max = [1, 1_000, 50_000, 2_000_000][rng.usize(0..4)];
         Faults {
             seed,
@@ -97,6 +100,7 @@ impl Faults {
             slow_permille: slow,
             pause_permille: pause,
             death_permille: death,
+            refuse_permille: refuse,
             idle_death_permille: idle_death,
             delay_ns_max,
         }
@@ -117,6 +121,11 @@ impl Faults {
         });
         let pauses = (rng.u64(0..1000) < self.pause_permille).then(|| rng.u64(1..1000));
         Fate { raises, pauses, slower, death }
+    }
+
+    /// Whether an engine cannot do a task.
+    pub fn refuses(&self, task: usize) -> bool {
+        mix_all(&[self.seed, 0xef, task as u64]) % 1000 < self.refuse_permille
     }
 
     /// How long after its start an executor dies all by itself, if it does.

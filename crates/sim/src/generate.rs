@@ -17,6 +17,7 @@ const DATA_MAX: usize = 6;
 /// How likely this program is to do each thing, in percent.
 struct Habits {
     io: u32,
+    engine: u32,
     in_place: u32,
     regions: u32,
     read: u32,
@@ -48,6 +49,7 @@ impl Habits {
         };
         Habits {
             io: some(80),
+            engine: some(100),
             in_place: some(100),
             regions: some(100),
             read: some(98),
@@ -253,13 +255,17 @@ impl Generator {
     fn submit(&mut self) {
         let task = self.tasks_made;
         self.tasks_made += 1;
-        let io = self.chance(self.habits.io);
+        let kind = match self.chance(self.habits.io) {
+            true if self.chance(self.habits.engine) => Kind::Engine,
+            true => Kind::Io,
+            false => Kind::Compute,
+        };
         let processors_max = self.machine.config.processors.iter().copied().max().unwrap_or(1);
         let mut plan = TaskPlan {
             task,
             function: self.rng.usize(0..FUNCTIONS),
-            kind: if io { Kind::Io } else { Kind::Compute },
-            cpus: u32::from(!io),
+            kind,
+            cpus: u32::from(!kind.is_io()),
             priority: 0,
             retries: 0,
             timeout: None,
@@ -273,7 +279,7 @@ impl Generator {
             duration: self.rng.u64(1..1 << self.habits.task_ns_bits),
             expect: None,
         };
-        if io {
+        if kind.is_io() {
             self.constrain(&mut plan);
         } else if self.chance(self.habits.wide) {
             plan.cpus = self.rng.u32(1..=processors_max);
@@ -332,7 +338,7 @@ impl Generator {
                 plan.cpus = processors_max + 1;
                 plan.expect = Some(Expect::TooManyProcessors);
             }
-            1 if plan.kind == Kind::Io => {
+            1 if plan.kind.is_io() => {
                 let widths = self.machine.config.layers.iter().map(|layer| layer.bandwidth);
                 let Some(widest) = widths.collect::<Option<Vec<_>>>() else { return };
                 plan.constraint.bandwidth = widest.into_iter().max().unwrap_or(0) + 1;
@@ -444,5 +450,6 @@ fn machine(rng: &mut fastrand::Rng) -> Machine {
         pipeline_ns_max: [0, 1_000, 100_000, 10_000_000][rng.usize(0..4)],
     };
     let io = (0..nodes).map(|_| (0..rng.usize(1..=2)).map(|_| rng.u32(1..=6)).collect()).collect();
-    Machine { config, compute: processors, io }
+    let engines = (0..nodes).map(|_| rng.u32(1..=6)).collect();
+    Machine { config, compute: processors, io, engines }
 }

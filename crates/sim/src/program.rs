@@ -16,6 +16,8 @@ pub struct Machine {
     pub compute: Vec<u32>,
     /// Slots of each I/O executor of each node.
     pub io: Vec<Vec<u32>>,
+    /// Slots of the engine of each node.
+    pub engines: Vec<u32>,
 }
 
 /// A datum that a program uses.
@@ -71,7 +73,7 @@ pub struct TaskPlan {
     pub task: usize,
     /// Which function, by number.
     pub function: usize,
-    /// Compute or I/O.
+    /// Compute, I/O, or I/O by the engine.
     pub kind: Kind,
     /// Processors.
     pub cpus: u32,
@@ -193,11 +195,12 @@ impl Program {
     /// The program as a user would read it, a line a step.
     pub fn listing(&self) -> String {
         let mut text = format!(
-            "machine: processors {:?}, compute executors {:?}, I/O slots {:?}, stealing {}, \
-             pipeline {} tasks {} ns\n",
+            "machine: processors {:?}, compute executors {:?}, I/O slots {:?}, engines {:?}, \
+             stealing {}, pipeline {} tasks {} ns\n",
             self.machine.config.processors,
             self.machine.compute,
             self.machine.io,
+            self.machine.engines,
             self.machine.config.stealing,
             self.machine.config.pipeline_tasks_max,
             self.machine.config.pipeline_ns_max,
@@ -236,7 +239,7 @@ fn describe_task(plan: &TaskPlan) -> String {
     if plan.on_failure != OnFailure::Fail {
         text += &format!(" on_failure={:?}", plan.on_failure);
     }
-    if plan.kind == Kind::Io {
+    if plan.kind.is_io() {
         text += &format!(
             " bandwidth={} size={} layer={:?}",
             plan.constraint.bandwidth, plan.constraint.size, plan.layer

@@ -70,6 +70,8 @@ pub struct Report {
     pub ahead: u64,
     /// Tasks that were taken back from an executor.
     pub recalled: u64,
+    /// Tasks that an engine could not do.
+    pub refused_by_engines: u64,
     /// Bodies that gave their processor back midway.
     pub paused: u64,
     /// Runs that were given up because their time was up.
@@ -274,6 +276,7 @@ impl Report {
         self.cancelled_by_region += other.cancelled_by_region;
         self.ahead += other.ahead;
         self.recalled += other.recalled;
+        self.refused_by_engines += other.refused_by_engines;
         self.paused += other.paused;
         self.given_up += other.given_up;
         self.released += other.released;

@@ -427,6 +427,14 @@ impl<'a> World<'a> {
                 let id = self.task(task).id;
                 self.drive(Event::Recalled { task: id, executor })
             }
+            Message::Refused { task } => {
+                let task = *task;
+                self.report.refused_by_engines += 1;
+                self.checks.grants.refused(task);
+                self.checks.dead.back(task);
+                let id = self.task(task).id;
+                self.drive(Event::Refused { task: id, executor })
+            }
         }
     }
 

@@ -21,6 +21,7 @@ fn the_first_seeds_are_clean() {
         ("given up", total.given_up),
         ("released", total.released),
         ("refused", total.refused),
+        ("passed on by engines", total.refused_by_engines),
     ] {
         assert!(count > 20, "only {count} {what}: the generator lost a habit");
     }
@@ -67,6 +68,7 @@ fn programs_use_everything_there_is() {
         "Value",
         "InPlace",
         "Io",
+        "Engine",
         "cpus=",
         "priority=",
         "retries=",

@@ -242,7 +242,7 @@ impl State {
         self.totals.bytes_written += ended.bytes_written;
         match kind {
             Kind::Compute => self.totals.compute_ns += ran,
-            Kind::Io => self.totals.io_ns += ran,
+            Kind::Io | Kind::Engine => self.totals.io_ns += ran,
         }
         self.overlap.ran(kind, ended.started_ns, ended.ended_ns);
         if self.overlap.is_full() {

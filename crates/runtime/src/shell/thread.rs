@@ -93,6 +93,7 @@ impl Runtime<'_> {
         let (exec_kind, slots) = match kind {
             Kind::Compute => (exec::process::Kind::Compute, 1),
             Kind::Io => (exec::process::Kind::Io, options.io_executors as u32),
+            Kind::Engine => unreachable!("the shell has no engine"),
         };
         let spec = Spec {
             kind: exec_kind,

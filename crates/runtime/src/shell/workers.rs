@@ -288,7 +288,7 @@ fn give_up(count: u32, why: &str) -> Arc<str> {
 fn reason(worker: &Worker, death: &Death) -> Arc<str> {
     let what = match worker.kind {
         Kind::Compute => "worker process",
-        Kind::Io => "I/O worker process",
+        Kind::Io | Kind::Engine => "I/O worker process",
     };
     let pid = worker.process.pid();
     if let Some(why) = &worker.killed {

@@ -6,24 +6,29 @@ use core::cmp::Reverse;
 
 use super::line::Line;
 use super::{Policy, Request, Room, Slot};
-use crate::api::LayerId;
+use crate::api::{Kind, LayerId};
 
-/// One line for tasks that go to any layer, and one for each layer that was asked for by name.
+/// One line for tasks that go to any layer, and one for each layer that was asked for by name;
+/// each once for either kind of slot, so that nobody waits behind who needs another kind.
 #[derive(Default)]
 pub(crate) struct Fcfs {
-    lines: BTreeMap<Option<LayerId>, Line>,
+    lines: BTreeMap<(Kind, Option<LayerId>), Line>,
+}
+
+fn key(request: &Request) -> (Kind, Option<LayerId>) {
+    (request.kind, request.layer)
 }
 
 impl Policy for Fcfs {
     fn push(&mut self, request: Request) {
-        self.lines.entry(request.layer).or_default().insert(request);
+        self.lines.entry(key(&request)).or_default().insert(request);
     }
 
     fn remove(&mut self, request: &Request) {
-        let Some(line) = self.lines.get_mut(&request.layer) else { return };
+        let Some(line) = self.lines.get_mut(&key(request)) else { return };
         line.remove(request);
         if line.is_empty() {
-            self.lines.remove(&request.layer);
+            self.lines.remove(&key(request));
         }
     }
 

@@ -31,7 +31,7 @@ struct Node {
     right: u32,
 }
 
-/// Requests that may go to the same layers.
+/// Requests that may go to the same layers, and need the same kind of slot.
 #[derive(Debug)]
 pub(crate) struct Line {
     nodes: Vec<Node>,
@@ -176,11 +176,11 @@ impl Line {
     fn first_under(&self, at: u32, room: &Room) -> Option<(Request, Slot)> {
         let node = self.nodes.get(at as usize)?;
         // No layer has room for both leasts: no request here fits.
-        room.slot(node.least, node.request.layer)?;
+        room.slot(node.least, &node.request)?;
         if let Some(found) = self.first_under(node.left, room) {
             return Some(found);
         }
-        if let Some(slot) = room.slot(node.request.constraint, node.request.layer) {
+        if let Some(slot) = room.slot(node.request.constraint, &node.request) {
             return Some((node.request, slot));
         }
         self.first_under(node.right, room)
@@ -196,11 +196,12 @@ mod tests {
     use graph::{slab::Key, TaskId};
 
     use super::{place, Line, Request, Room, Slot};
-    use crate::api::{Constraint, ExecutorId};
+    use crate::api::{Constraint, ExecutorId, Kind};
 
     fn room(bandwidth: u64, size: u64) -> Room {
         let mut room = Room::default();
-        room.add(Slot { executor: ExecutorId(0), layer: None }, bandwidth, size);
+        let slot = Slot { executor: ExecutorId(0), layer: None };
+        room.add(slot, Kind::Io, bandwidth, size);
         room
     }
 
@@ -217,7 +218,8 @@ mod tests {
             let task = TaskId(Key { index: serial as u32, generation: 0 });
             let constraint = Constraint { bandwidth: roll(50), size: roll(50) };
             let priority = roll(3) as i32;
-            let request = Request { task, priority, serial, constraint, layer: None };
+            let kind = Kind::Io;
+            let request = Request { task, kind, priority, serial, constraint, layer: None };
             line.insert(request);
             list.push(request);
             list.sort_by_key(place);
@@ -244,7 +246,8 @@ mod tests {
         for serial in 0..100_000 {
             let task = TaskId(Key { index: 0, generation: 0 });
             let constraint = Constraint::default();
-            line.insert(Request { task, priority: 0, serial, constraint, layer: None });
+            let (kind, priority, layer) = (Kind::Engine, 0, None);
+            line.insert(Request { task, kind, priority, serial, constraint, layer });
         }
         let mut deepest = 0;
         let mut under = Vec::from([(line.root, 1)]);

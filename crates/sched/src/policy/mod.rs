@@ -8,12 +8,14 @@ use smallvec::SmallVec;
 
 use graph::TaskId;
 
-use crate::api::{Constraint, LayerId, PolicyKind};
+use crate::api::{Constraint, Kind, LayerId, PolicyKind};
 
 /// A ready I/O task as a policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) task: TaskId,
+    /// Whose slot it needs: an I/O executor's or an engine's.
+    pub(crate) kind: Kind,
     /// The program's own priority: higher first, whatever the policy.
     pub(crate) priority: i32,
     /// Arrival; a task that comes back keeps its own.
@@ -44,27 +46,29 @@ pub(crate) struct Slot {
     pub(crate) layer: Option<LayerId>,
 }
 
-/// What there is to spare: of every layer that a free executor slot reaches, highest first.
+/// What there is to spare: of every layer that a free slot of a kind reaches, highest first.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
-    places: SmallVec<[(Slot, Constraint); 4]>,
+    places: SmallVec<[(Slot, Kind, Constraint); 4]>,
 }
 
 impl Room {
-    /// A lower layer than those before.
-    pub(crate) fn add(&mut self, slot: Slot, bandwidth: u64, size: u64) {
-        self.places.push((slot, Constraint { bandwidth, size }));
+    /// A lower layer than those before of this kind of slot.
+    pub(crate) fn add(&mut self, slot: Slot, kind: Kind, bandwidth: u64, size: u64) {
+        self.places.push((slot, kind, Constraint { bandwidth, size }));
     }
 
-    /// The highest layer with both to spare; `only` that one, if it is named. Whatever fits
-    /// still fits if it asks for less.
-    pub(crate) fn slot(&self, asked: Constraint, only: Option<LayerId>) -> Option<Slot> {
-        let fits = |(slot, spare): &&(Slot, Constraint)| {
-            asked.bandwidth <= spare.bandwidth
+    /// The highest layer with `asked` to spare, for a request of this kind; only that layer, if
+    /// it names one. Whatever fits still fits if it asks for less.
+    pub(crate) fn slot(&self, asked: Constraint, request: &Request) -> Option<Slot> {
+        let only = request.layer;
+        let fits = |(slot, kind, spare): &&(Slot, Kind, Constraint)| {
+            *kind == request.kind
+                && asked.bandwidth <= spare.bandwidth
                 && asked.size <= spare.size
                 && (only.is_none() || slot.layer.is_none() || slot.layer == only)
         };
-        self.places.iter().find(fits).map(|(slot, _)| *slot)
+        self.places.iter().find(fits).map(|(slot, ..)| *slot)
     }
 }
 

@@ -37,6 +37,8 @@ pub struct Grants {
     ahead_max: usize,
     executors: Map<ExecutorId, Executor>,
     sent: Map<usize, Sent>,
+    /// Tasks that an engine could not do.
+    refused: Map<usize, ()>,
     bodies: Map<usize, (ExecutorId, u32)>,
 }
 
@@ -55,6 +57,7 @@ impl Grants {
             ahead_max: ahead_max.max(1) as usize,
             executors: Map::default(),
             sent: Map::default(),
+            refused: Map::default(),
             bodies: Map::default(),
         }
     }
@@ -92,17 +95,18 @@ impl Grants {
         if executor.closed {
             return Err(fault(plan, format!("sent to {id:?}, which was ended")));
         }
-        if executor.kind != plan.kind {
+        let refused = self.refused.contains_key(&plan.task);
+        if executor.kind != if refused { Kind::Io } else { plan.kind } {
             return Err(fault(plan, format!("a {:?} task on {:?}", plan.kind, executor.kind)));
         }
-        let most = if plan.kind == Kind::Io { executor.slots } else { self.ahead_max };
+        let most = if plan.kind.is_io() { executor.slots } else { self.ahead_max };
         executor.sent += 1;
         if executor.sent > most {
             return Err(fault(plan, format!("{id:?} has {} of {most}", executor.sent)));
         }
         let node = executor.node;
         let grant = match (plan.kind, layer) {
-            (Kind::Io, Some(layer)) => Some(self.grant(plan, node, layer)?),
+            (Kind::Io | Kind::Engine, Some(layer)) => Some(self.grant(plan, node, layer)?),
             (Kind::Compute, None) => None,
             _ => return Err(fault(plan, format!("{:?} with layer {layer:?}", plan.kind))),
         };
@@ -153,6 +157,12 @@ impl Grants {
         sent.paused = true;
     }
 
+    /// An engine cannot do a task, which is one for I/O executors from now on.
+    pub fn refused(&mut self, task: usize) {
+        self.refused.insert(task, ());
+        self.back(task);
+    }
+
     /// A task came back from its executor: ended, recalled, lost or given up.
     pub fn back(&mut self, task: usize) {
         let Some(sent) = self.sent.remove(&task) else { return };
@@ -169,7 +179,7 @@ impl Grants {
     /// A body begins.
     pub fn body(&mut self, plan: &TaskPlan, id: ExecutorId) -> Result<(), Fault> {
         let executor = &self.executors[&id];
-        if executor.closed || plan.kind == Kind::Io {
+        if executor.closed || plan.kind.is_io() {
             return Ok(());
         }
         let node = executor.node.0 as usize;

@@ -6,7 +6,6 @@
 //! left to the scheduler.
 
 use graph::VersionId;
-use sched::Kind;
 
 use super::Fault;
 use crate::hash::Map;
@@ -101,7 +100,7 @@ impl<'a> Order<'a> {
 fn could_take(other: &TaskPlan, plan: &TaskPlan) -> bool {
     let (a, b) = (other.constraint, plan.constraint);
     other.kind == plan.kind
-        && (other.kind == Kind::Io || other.cpus == plan.cpus)
+        && (other.kind.is_io() || other.cpus == plan.cpus)
         && a.bandwidth <= b.bandwidth
         && a.size <= b.size
         && (other.layer.is_none() || other.layer == plan.layer)
