@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use runtime::{
     block, Call, Constraint, DatumId, FileError, FileUse, FunctionSpec, GraphEnd, Kind, OnFailure,
-    Options, Overrides, PolicyKind, Spawned, StartError, Value, WaitEnd, WaitFor,
+    Options, Overrides, PolicyKind, Spawned, StartError, Tuning, Value, WaitEnd, WaitFor,
 };
 
 use crate::buffer::{Given, COPY_BYTES_DETACHED_MIN};
@@ -167,6 +167,7 @@ impl Session {
             timeout_ns: timeout.map(|seconds| (seconds * NS_PER_S) as u64),
             on_failure: self::on_failure(on_failure)?,
             constraint: Constraint { bandwidth, size },
+            tuning: Tuning::Static,
             durable,
             asynchronous,
             returns,

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use runtime::{
     block, Call, Constraint, FunctionSpec, Handle, Input, Kind, OnFailure, Options, Overrides,
-    Session, Value, WaitEnd, WaitFor,
+    Session, Tuning, Value, WaitEnd, WaitFor,
 };
 
 fn text_block(text: &str) -> Vec<u8> {
@@ -37,6 +37,7 @@ fn start(workers: usize) -> (Session, u64, u64) {
             timeout_ns: None,
             on_failure: OnFailure::Fail,
             constraint: Constraint::default(),
+            tuning: Tuning::Static,
             durable: false,
             asynchronous: false,
             returns: 1,

@@ -34,7 +34,7 @@ pub use machine::Machine;
 pub use options::Options;
 pub use sched::{
     Cause, Constraint, DatumId, Direction, Failure, Kind, LayerId, OnFailure, PolicyKind, Refusal,
-    TaskId,
+    TaskId, Tuning,
 };
 pub use session::Session;
 pub use shell::{

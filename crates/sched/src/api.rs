@@ -7,6 +7,8 @@ use alloc::vec::Vec;
 
 use graph::{Access, TaskId, VersionId};
 
+use crate::tuner::Tuning;
+
 /// Nanoseconds since a moment of the driver's choice. Never goes back.
 pub type Time = u64;
 
@@ -133,6 +135,8 @@ pub struct TaskSpec {
     pub on_failure: OnFailure,
     /// What an I/O task asks of a layer.
     pub constraint: Constraint,
+    /// How an I/O task's bandwidth is chosen; not `Static`: that of the constraint is not used.
+    pub tuning: Tuning,
     /// How many values it returns, each a version of its own.
     pub returns: u32,
     /// What it uses, apart from its returns.
@@ -263,6 +267,16 @@ pub enum Event {
         outcome: Outcome,
         /// How long the body ran, in nanoseconds.
         ran: u64,
+    },
+    /// How many bytes a run of an I/O task moved, where the driver knows: comes before its
+    /// `Ended`. Otherwise its declared size counts.
+    Moved {
+        /// Which task.
+        task: TaskId,
+        /// Where.
+        executor: ExecutorId,
+        /// Read and written.
+        bytes: u64,
     },
     /// A body gave its processor back and is not over: it paused, or it returned and something
     /// outside has still to come. Its executor continues it between other tasks, by itself; `Ended`

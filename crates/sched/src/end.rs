@@ -16,11 +16,13 @@ impl Sched {
         executor.map_or(0, |executor| executor.node.0)
     }
 
-    /// Takes a task off its executor; what it held there is free.
-    fn take_off(&mut self, task: TaskId, executor: ExecutorId) -> bool {
+    /// Takes a task off its executor; what it held there is free. `ran`: how long, if it ended
+    /// well.
+    fn take_off(&mut self, task: TaskId, executor: ExecutorId, ran: Option<u64>) -> bool {
         let Some(sent) = self.executors.take(executor, task) else { return false };
         if let Some((layer, constraint)) = sent.grant {
-            self.layers.give_back(layer, constraint);
+            self.give_back(layer, constraint);
+            self.tuned_off(task, ran);
         }
         true
     }
@@ -39,7 +41,8 @@ impl Sched {
         }
         let (state, node) = (record.state, self.node_of(record));
         let function = record.function;
-        self.take_off(task, executor);
+        let well = matches!(outcome, Outcome::Done(_)) && state != State::Abandoned;
+        self.take_off(task, executor, well.then_some(ran));
         if let Some(function) = self.functions.get_mut(function.0 as usize) {
             function.ran(ran);
         }
@@ -133,10 +136,10 @@ impl Sched {
         match record.state {
             State::Waiting | State::Ready => {
                 let (state, node) = (record.state, record.node as usize);
-                let request = record.request();
+                let (request, group) = (record.request(), record.group);
                 match (record.kind, state) {
                     (_, State::Waiting) => {}
-                    (Kind::Io | Kind::Engine, _) => self.policy.remove(&request),
+                    (Kind::Io | Kind::Engine, _) => self.unqueue_io(group, &request),
                     // Another task may be at the head of the queue now.
                     (Kind::Compute, _) => self.executors.touch(node),
                 }
@@ -167,7 +170,7 @@ impl Sched {
         if sent.is_none_or(|record| record.state != State::Sent) {
             return;
         }
-        self.take_off(task, executor);
+        self.take_off(task, executor, None);
         self.unbegun(task, out);
         self.end_if_retired(executor, out);
     }
@@ -185,7 +188,9 @@ impl Sched {
         }
         record.kind = Kind::Io;
         let abandoned = record.state == State::Abandoned;
-        self.take_off(task, executor);
+        let group = record.group;
+        self.take_off(task, executor, None);
+        self.live(task).group = self.group_with_io_slots(group);
         if abandoned {
             self.after_time_out(task, out);
         } else {
@@ -216,7 +221,8 @@ impl Sched {
         let Some(executor) = self.executors.remove(id) else { return };
         for sent in executor.tasks().copied() {
             if let Some((layer, constraint)) = sent.grant {
-                self.layers.give_back(layer, constraint);
+                self.give_back(layer, constraint);
+                self.tuned_off(sent.task, None);
             }
             let task = sent.task;
             if sent.abandoned {
@@ -255,7 +261,9 @@ impl Sched {
         }
         let executor = self.executors.all.get_mut(&id).expect("it holds the task");
         executor.find_mut(task).expect("it holds the task").abandoned = true;
-        if !executor.retiring {
+        let retiring = executor.retiring;
+        self.abandon_epoch_of(task);
+        if !retiring {
             self.executors.retire(id);
             out.push(Instruction::Retire { executor: id });
         }

@@ -70,6 +70,8 @@ pub(crate) struct Node {
     lines: Sorted<(usize, ExecutorId)>,
     /// Those among them that may be sent more, by the run time that was sent to them.
     open: Sorted<(u64, ExecutorId)>,
+    /// Slots of the I/O executors that take tasks, and of the engines, free or not.
+    slots: [u32; 2],
     /// I/O executors by free slots, most first.
     io: Sorted<(Reverse<u32>, ExecutorId)>,
     /// Engines likewise.
@@ -106,6 +108,11 @@ impl<T: Ord + Copy> Sorted<T> {
 }
 
 impl Node {
+    /// How many I/O tasks of one kind may run here at once: whichever may be more.
+    pub(crate) fn io_slots(&self) -> u32 {
+        self.slots[0].max(self.slots[1])
+    }
+
     /// Counts an executor in, or out before it is changed.
     fn count(&mut self, id: ExecutorId, executor: &Executor, tasks_max: u32, counts: bool) {
         if counts {
@@ -115,6 +122,10 @@ impl Node {
         }
         if executor.retiring {
             return;
+        }
+        if executor.kind != Kind::Compute {
+            let slots = &mut self.slots[usize::from(executor.kind == Kind::Engine)];
+            *slots = if counts { *slots + executor.slots } else { *slots - executor.slots };
         }
         match (executor.kind, executor.sent.len(), executor.free_slots()) {
             (Kind::Io | Kind::Engine, _, 0) => {}
@@ -314,6 +325,9 @@ impl Executors {
             return Err(format!("{} I/O slots are free, {} noted", again.io_free, self.io_free));
         }
         for (at, (node, other)) in self.nodes.iter().zip(&again.nodes).enumerate() {
+            if node.slots != other.slots {
+                return Err(format!("node {at} notes {:?} I/O slots", node.slots));
+            }
             if node.busy != other.busy || node.busy > node.processors {
                 return Err(format!("node {at} notes {} busy of {}", node.busy, other.busy));
             }

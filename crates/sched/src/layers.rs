@@ -11,6 +11,7 @@ struct Account {
     layer: Layer,
     bandwidth: u64,
     size: u64,
+    tasks: u32,
 }
 
 /// The layers in rank order: highest bandwidth first, of equals the smaller first.
@@ -18,6 +19,8 @@ struct Account {
 pub(crate) struct Layers {
     accounts: Vec<Account>,
     ranked: Vec<LayerId>,
+    /// By layer: equal where bandwidth and capacity are. `None` if no two are equal.
+    ranks: Option<Vec<u32>>,
 }
 
 fn fits(limit: Option<u64>, used: u64, asked: u64) -> bool {
@@ -32,8 +35,9 @@ impl Layers {
             let bandwidth = layer.bandwidth.unwrap_or(u64::MAX);
             (core::cmp::Reverse(bandwidth), layer.capacity.unwrap_or(u64::MAX), *id)
         });
-        let account = |layer| Account { layer, bandwidth: 0, size: 0 };
-        Layers { accounts: layers.into_iter().map(account).collect(), ranked }
+        let ranks = ranks(&layers, &ranked);
+        let account = |layer| Account { layer, bandwidth: 0, size: 0, tasks: 0 };
+        Layers { accounts: layers.into_iter().map(account).collect(), ranked, ranks }
     }
 
     /// Highest first.
@@ -41,8 +45,43 @@ impl Layers {
         &self.ranked
     }
 
+    /// In the order of their identifiers.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = LayerId> {
+        (0..self.accounts.len() as u32).map(LayerId)
+    }
+
+    pub(crate) fn layer(&self, id: LayerId) -> &Layer {
+        &self.accounts[id.0 as usize].layer
+    }
+
+    /// How many tasks hold a grant on a layer.
+    pub(crate) fn tasks(&self, id: LayerId) -> u32 {
+        self.accounts[id.0 as usize].tasks
+    }
+
+    /// What orders layers that are equally high, if there are such: the fewest tasks first.
+    pub(crate) fn order(&self) -> Option<impl Fn(Option<LayerId>) -> (u32, u32, u32) + '_> {
+        let ranks = self.ranks.as_ref()?;
+        Some(|layer: Option<LayerId>| {
+            layer.map_or((0, 0, 0), |id| (ranks[id.0 as usize], self.tasks(id), id.0))
+        })
+    }
+
+    /// By layer: the same number for layers of one name and bandwidth, which are copies of one
+    /// another on different nodes.
+    pub(crate) fn kinds(&self) -> Vec<u32> {
+        let name = |at: usize| (&self.accounts[at].layer.name, self.accounts[at].layer.bandwidth);
+        let first = |at: usize| (0..=at).find(|other| name(*other) == name(at)).unwrap_or(at);
+        (0..self.accounts.len()).map(|at| first(at) as u32).collect()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.accounts.is_empty()
+    }
+
+    /// Whether a node, by position, reaches a layer.
+    pub(crate) fn reaches_from(&self, id: LayerId, node: usize) -> bool {
+        self.reaches(id, NodeId(node as u32))
     }
 
     pub(crate) fn reaches(&self, id: LayerId, node: NodeId) -> bool {
@@ -51,14 +90,14 @@ impl Layers {
 
     /// Whether the constraint fits beside what is granted now.
     pub(crate) fn fits(&self, id: LayerId, asked: Constraint) -> bool {
-        let Account { layer, bandwidth, size } = &self.accounts[id.0 as usize];
+        let Account { layer, bandwidth, size, .. } = &self.accounts[id.0 as usize];
         fits(layer.bandwidth, *bandwidth, asked.bandwidth)
             && fits(layer.capacity, *size, asked.size)
     }
 
     /// What is left of a layer.
     pub(crate) fn spare(&self, id: LayerId) -> Constraint {
-        let Account { layer, bandwidth, size } = &self.accounts[id.0 as usize];
+        let Account { layer, bandwidth, size, .. } = &self.accounts[id.0 as usize];
         let left = |limit: Option<u64>, used| limit.map_or(u64::MAX, |limit| limit - used);
         Constraint {
             bandwidth: left(layer.bandwidth, *bandwidth),
@@ -69,14 +108,21 @@ impl Layers {
     pub(crate) fn grant(&mut self, id: LayerId, asked: Constraint) {
         assert!(self.fits(id, asked), "a grant never exceeds its layer");
         let account = &mut self.accounts[id.0 as usize];
+        account.tasks += 1;
         account.bandwidth += asked.bandwidth;
         account.size += asked.size;
     }
 
     pub(crate) fn give_back(&mut self, id: LayerId, granted: Constraint) {
         let account = &mut self.accounts[id.0 as usize];
+        account.tasks -= 1;
         account.bandwidth -= granted.bandwidth;
         account.size -= granted.size;
+    }
+
+    /// A task holds so much less bandwidth than it did.
+    pub(crate) fn narrow(&mut self, id: LayerId, bandwidth: u64) {
+        self.accounts[id.0 as usize].bandwidth -= bandwidth;
     }
 
     /// What is granted of a layer now.
@@ -110,4 +156,16 @@ impl Layers {
         }
         Err(nearest.unwrap_or_else(|| "there is no layer".to_string()))
     }
+}
+
+/// By layer, its rank; layers of equal bandwidth and capacity have one. `None`: all differ.
+fn ranks(layers: &[Layer], ranked: &[LayerId]) -> Option<Vec<u32>> {
+    let level = |id: LayerId| (layers[id.0 as usize].bandwidth, layers[id.0 as usize].capacity);
+    let mut ranks = alloc::vec![0; layers.len()];
+    let mut rank = 0;
+    for pair in ranked.windows(2) {
+        rank += u32::from(level(pair[0]) != level(pair[1]));
+        ranks[pair[1].0 as usize] = rank;
+    }
+    (rank as usize + 1 < layers.len()).then_some(ranks)
 }

@@ -21,6 +21,7 @@ mod record;
 mod sched;
 mod story;
 mod transitions;
+mod tuner;
 mod validate;
 
 pub use api::*;
@@ -29,3 +30,4 @@ pub use graph::{TaskId, VersionId};
 pub use sched::{Counts, Sched, Submitted};
 pub use story::{Step, STEPS_MAX};
 pub use transitions::{next, Input, State, Transition, TRANSITIONS};
+pub use tuner::{size_class, Bounds, Entry, Learned, Progress, Tuned, Tuning};

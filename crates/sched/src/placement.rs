@@ -12,7 +12,7 @@ use graph::TaskId;
 
 use crate::api::{Instruction, Kind, LayerId, NodeId};
 use crate::executors::Sent;
-use crate::policy::{Room, Slot};
+use crate::policy::{Request, Room, Slot};
 use crate::record::Deadline;
 use crate::sched::Sched;
 use crate::transitions::{Input, State};
@@ -29,7 +29,7 @@ impl Sched {
                 self.ready.push(node, priority, serial, task);
                 self.executors.touch(node);
             }
-            Kind::Io | Kind::Engine => self.policy.push(record.request()),
+            Kind::Io | Kind::Engine => self.queue_io(record.group, record.request()),
         }
     }
 
@@ -151,7 +151,7 @@ impl Sched {
     }
 
     /// What I/O tasks find to spare now.
-    fn room(&self) -> Room {
+    pub(crate) fn room(&self) -> Room {
         let (executors, layers) = (&self.executors, &self.layers);
         let free_slot = |kind: Kind, layer: Option<LayerId>| {
             let reaches =
@@ -173,27 +173,39 @@ impl Sched {
                 }
             }
         }
+        if let Some(order) = layers.order() {
+            room.sort_by_key(order);
+        }
         room
     }
 
     fn dispatch_io(&mut self, out: &mut Vec<Instruction>) {
+        if self.tuner.is_used() {
+            self.dispatch_tuned(out);
+            return;
+        }
         while self.executors.io_free > 0 && !self.policy.is_empty() {
             let Some((request, slot)) = self.policy.next(&self.room()) else { return };
             self.policy.remove(&request);
-            if let Some(layer) = slot.layer {
-                self.layers.grant(layer, request.constraint);
-            }
-            let sent = Sent {
-                task: request.task,
-                cpus: 0,
-                estimate_ns: None,
-                alone: true,
-                recalling: false,
-                abandoned: false,
-                grant: slot.layer.map(|layer| (layer, request.constraint)),
-            };
-            self.send(request.task, slot, sent, out);
+            self.send_io(&request, slot, out);
         }
+    }
+
+    /// Sends an I/O task with the grant that it asks for.
+    pub(crate) fn send_io(&mut self, request: &Request, slot: Slot, out: &mut Vec<Instruction>) {
+        if let Some(layer) = slot.layer {
+            self.grant(layer, request.constraint);
+        }
+        let sent = Sent {
+            task: request.task,
+            cpus: 0,
+            estimate_ns: None,
+            alone: true,
+            recalling: false,
+            abandoned: false,
+            grant: slot.layer.map(|layer| (layer, request.constraint)),
+        };
+        self.send(request.task, slot, sent, out);
     }
 
     fn send(&mut self, task: TaskId, slot: Slot, sent: Sent, out: &mut Vec<Instruction>) {

@@ -30,6 +30,8 @@ pub(crate) struct Record {
     /// While it is at an executor.
     pub(crate) deadline: Option<Deadline>,
     pub(crate) constraint: Constraint,
+    /// Among the tuned, or `STATIC`.
+    pub(crate) group: u32,
     pub(crate) produces: u64,
     pub(crate) layer: Option<LayerId>,
     /// Its arrival among the ready.
@@ -42,7 +44,12 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(task: TaskId, spec: &TaskSpec, function: Option<&Function>) -> Record {
+    pub(crate) fn new(
+        task: TaskId,
+        spec: &TaskSpec,
+        function: Option<&Function>,
+        group: u32,
+    ) -> Record {
         let usual = function.is_some_and(|function| Arc::ptr_eq(&function.name, &spec.name));
         Record {
             task,
@@ -59,6 +66,7 @@ impl Record {
             timeout: spec.timeout,
             deadline: None,
             constraint: spec.constraint,
+            group,
             produces: spec.produces,
             layer: spec.layer,
             serial: 0,

@@ -18,6 +18,7 @@ use crate::ready::Ready;
 use crate::record::{Deadline, Record};
 use crate::story::{Step, Story};
 use crate::transitions::{self, Input, State};
+use crate::tuner::{Tuner, Tuning};
 
 /// How many tasks are in each state now, and how many were ever over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +56,7 @@ pub struct Sched {
     pub(crate) layers: Layers,
     pub(crate) ready: Ready,
     pub(crate) policy: Box<dyn Policy>,
+    pub(crate) tuner: Tuner,
     pub(crate) deadlines: BTreeSet<Deadline>,
     pub(crate) story: Story,
     pub(crate) counts: Counts,
@@ -76,6 +78,7 @@ impl Sched {
             layers: Layers::new(config.layers),
             ready: Ready::new(config.processors.len()),
             policy: policy::new(config.policy),
+            tuner: Tuner::default(),
             deadlines: BTreeSet::new(),
             story: Story::default(),
             counts: Counts::default(),
@@ -169,7 +172,8 @@ impl Sched {
 
     /// When the next deadline is, if there is one.
     pub fn next_deadline(&self) -> Option<Time> {
-        self.deadlines.first().map(|deadline| deadline.at)
+        let deadline = self.deadlines.first().map(|deadline| deadline.at);
+        deadline.into_iter().chain(self.quiet_at()).min()
     }
 
     /// Takes a task. On refusal nothing was changed.
@@ -187,8 +191,9 @@ impl Sched {
             self.records.resize_with(index + 1, || None);
         }
         assert!(self.records[index].is_none(), "the record of an earlier task is gone");
+        let group = self.group_of(spec);
         let function = self.functions.get(spec.function.0 as usize);
-        self.records[index] = Some(Record::new(task, spec, function));
+        self.records[index] = Some(Record::new(task, spec, function, group));
         self.step(task, Input::Submit);
         let outputs = SmallVec::from_slice(self.graph.outputs(task));
         self.settle(out);
@@ -206,6 +211,7 @@ impl Sched {
                 }
             }
             Kind::Io | Kind::Engine if self.layers.is_empty() => {}
+            Kind::Io | Kind::Engine if spec.tuning != Tuning::Static => self.check_tuned(spec)?,
             Kind::Io | Kind::Engine => {
                 let asked = spec.constraint;
                 let nearest = self.layers.could_ever(spec.layer, asked);
@@ -228,6 +234,11 @@ impl Sched {
             Event::Ended { task, executor, outcome, ran } => {
                 self.ended(task, executor, outcome, ran, out);
             }
+            Event::Moved { task, executor, bytes } => {
+                if self.record(task).is_some_and(|record| record.executor == Some(executor)) {
+                    self.moved(task, bytes);
+                }
+            }
             Event::Paused { task, executor } => self.paused(task, executor),
             Event::Released { task, output, size } => {
                 let node = self.record(task).map_or(0, |record| self.node_of(record));
@@ -241,6 +252,7 @@ impl Sched {
         }
         // Only now: a report that came late, but came, is taken.
         self.give_up_late(out);
+        self.abandon_quiet();
         self.settle(out);
         self.dispatch(out);
     }
@@ -330,7 +342,8 @@ impl Sched {
     pub fn validate(&self) -> Result<(), String> {
         self.graph.validate()?;
         self.validate_tasks()?;
-        self.validate_executors()
+        self.validate_executors()?;
+        self.validate_tuner()
     }
 }
 

@@ -98,7 +98,8 @@ fn closing_line(summary: &Summary, options: &Options, seconds: f64) -> String {
         "sim: {} seeds from {}, each twice, in {seconds:.1} s: {verdict}; {} tasks, {} bodies, \
          {} events, {} executors died, {} tasks failed, {} cancelled ({} by region), \
          {} sent ahead, {} recalled, {} paused, {} given up, \
-         {} outputs released, {} refused, {} passed on by engines; log {:016x}",
+         {} outputs released, {} refused, {} passed on by engines; \
+         {} epochs ({} abandoned), {} in adaptive windows; log {:016x}",
         summary.seeds,
         options.start,
         total.tasks,
@@ -115,6 +116,9 @@ fn closing_line(summary: &Summary, options: &Options, seconds: f64) -> String {
         total.released,
         total.refused,
         total.refused_by_engines,
+        total.epochs,
+        total.abandoned,
+        total.adaptive,
         total.log,
     )
 }

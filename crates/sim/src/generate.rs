@@ -2,7 +2,9 @@
 //! is switched off in some seeds, so that rare mixtures come up too.
 
 use graph::{DatumKind, Direction, Region, Span};
-use sched::{Config, Constraint, Kind, Layer, LayerId, NodeId, OnFailure, PolicyKind};
+use sched::{
+    Bounds, Config, Constraint, Kind, Layer, LayerId, NodeId, OnFailure, PolicyKind, Tuning,
+};
 
 use crate::hash::mix_all;
 use crate::program::{
@@ -79,6 +81,8 @@ pub(crate) struct Generator {
     rng: fastrand::Rng,
     habits: Habits,
     machine: Machine,
+    /// By function.
+    tunings: [Tuning; FUNCTIONS],
     data: Vec<DatumPlan>,
     alive: Vec<bool>,
     steps: Vec<Step>,
@@ -93,10 +97,12 @@ impl Generator {
         let mut rng = fastrand::Rng::with_seed(mix_all(&[seed, 0x9e]));
         let habits = Habits::new(&mut rng);
         let machine = machine(&mut rng);
+        let tunings = tunings(seed, &machine);
         Generator {
             rng,
             habits,
             machine,
+            tunings,
             data: Vec::new(),
             alive: Vec::new(),
             steps: Vec::new(),
@@ -271,6 +277,7 @@ impl Generator {
             timeout: None,
             on_failure: OnFailure::Fail,
             constraint: Constraint::default(),
+            tuning: Tuning::Static,
             layer: None,
             produces: if self.rng.bool() { self.rng.u64(0..1000) } else { 0 },
             accesses: self.accesses(),
@@ -281,6 +288,7 @@ impl Generator {
         };
         if kind.is_io() {
             self.constrain(&mut plan);
+            plan.tuning = self.tunings[plan.function];
         } else if self.chance(self.habits.wide) {
             plan.cpus = self.rng.u32(1..=processors_max);
         }
@@ -341,6 +349,7 @@ impl Generator {
             1 if plan.kind.is_io() => {
                 let widths = self.machine.config.layers.iter().map(|layer| layer.bandwidth);
                 let Some(widest) = widths.collect::<Option<Vec<_>>>() else { return };
+                plan.tuning = Tuning::Static;
                 plan.constraint.bandwidth = widest.into_iter().max().unwrap_or(0) + 1;
                 plan.expect = Some(Expect::NoLayer);
             }
@@ -430,6 +439,28 @@ impl Generator {
             _ => Region::Box(spans.into_boxed_slice()),
         }
     }
+}
+
+/// How the functions of a seed choose their bandwidth; bounds are within every layer.
+fn tunings(seed: u64, machine: &Machine) -> [Tuning; FUNCTIONS] {
+    let mut rng = fastrand::Rng::with_seed(mix_all(&[seed, 0x70]));
+    let tuned = [0, 0, 50, 100][rng.usize(0..4)];
+    let widths = machine.config.layers.iter().filter_map(|layer| layer.bandwidth);
+    let narrowest = widths.min().unwrap_or(1000);
+    std::array::from_fn(|_| {
+        if rng.u32(0..100) >= tuned {
+            return Tuning::Static;
+        }
+        match rng.u32(0..4) {
+            0 => Tuning::Auto { bounds: None },
+            1 => {
+                let min = rng.u64(1..=narrowest);
+                let bounds = Bounds::new(min, rng.u64(min..=narrowest), rng.u32(1001..=4000));
+                Tuning::Auto { bounds }
+            }
+            _ => Tuning::Adaptive,
+        }
+    })
 }
 
 fn machine(rng: &mut fastrand::Rng) -> Machine {

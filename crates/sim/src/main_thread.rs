@@ -256,6 +256,7 @@ impl<'a> World<'a> {
             timeout: plan.timeout,
             on_failure: plan.on_failure,
             constraint: plan.constraint,
+            tuning: plan.tuning,
             returns: plan.returns.len() as u32,
             accesses,
             produces: plan.produces,

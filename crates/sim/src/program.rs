@@ -5,7 +5,7 @@
 //! whose number never came to be does nothing.
 
 use graph::{DatumKind, Direction, Region};
-use sched::{Config, Constraint, Kind, Layer, LayerId, OnFailure};
+use sched::{Config, Constraint, Kind, Layer, LayerId, OnFailure, Tuning};
 
 /// The machine that a program runs on.
 #[derive(Clone, Debug)]
@@ -87,6 +87,8 @@ pub struct TaskPlan {
     pub on_failure: OnFailure,
     /// What it asks of a layer.
     pub constraint: Constraint,
+    /// How its bandwidth is chosen.
+    pub tuning: Tuning,
     /// The only layer that will do.
     pub layer: Option<LayerId>,
     /// Bytes that it makes.
@@ -244,6 +246,9 @@ fn describe_task(plan: &TaskPlan) -> String {
             " bandwidth={} size={} layer={:?}",
             plan.constraint.bandwidth, plan.constraint.size, plan.layer
         );
+        if plan.tuning != Tuning::Static {
+            text += &format!(" {:?}", plan.tuning);
+        }
     }
     for access in &plan.accesses {
         text += &format!("; {:?} {:?} {}", access.direction, access.target, part(&access.region));

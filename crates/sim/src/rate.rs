@@ -13,7 +13,7 @@ use std::time::Instant;
 use graph::{Access, Direction, Region, Target, VersionId};
 use sched::{
     Config, Constraint, Event, ExecutorId, FunctionId, Instruction, Kind, Layer, NodeId, OnFailure,
-    Outcome, Sched, TaskSpec,
+    Outcome, Sched, TaskSpec, Tuning,
 };
 
 /// What the tasks have to do with each other.
@@ -134,6 +134,7 @@ impl Bench {
             timeout: None,
             on_failure: OnFailure::Fail,
             constraint: Constraint { bandwidth: if io { 100 } else { 0 }, size: 0 },
+            tuning: Tuning::Static,
             returns: 1,
             accesses,
             produces: 0,

@@ -34,11 +34,13 @@ pub enum Canary {
     LoseForget,
     /// Low priorities are told as high ones (order).
     SwapPriorities,
+    /// Tuned tasks are told to have run a nanosecond longer (tuning).
+    MisreportTime,
 }
 
 impl Canary {
     /// Every canary with the checker that has to see it.
-    pub const ALL: [(Canary, &'static str); 7] = [
+    pub const ALL: [(Canary, &'static str); 8] = [
         (Canary::BeginEarly, "results"),
         (Canary::LoseReport, "liveness"),
         (Canary::GrantTooMuch, "grants"),
@@ -46,6 +48,7 @@ impl Canary {
         (Canary::MissForgotten, "state"),
         (Canary::LoseForget, "memory"),
         (Canary::SwapPriorities, "order"),
+        (Canary::MisreportTime, "tuning"),
     ];
 }
 
@@ -80,6 +83,12 @@ pub struct Report {
     pub released: u64,
     /// Submissions that were refused, as they had to be.
     pub refused: u64,
+    /// Learning epochs that ended.
+    pub epochs: u64,
+    /// Learning epochs that were given up.
+    pub abandoned: u64,
+    /// Runs within an adaptive window.
+    pub adaptive: u64,
     /// A hash of every instruction in order.
     pub log: u64,
     /// Virtual nanoseconds.
@@ -281,6 +290,9 @@ impl Report {
         self.given_up += other.given_up;
         self.released += other.released;
         self.refused += other.refused;
+        self.epochs += other.epochs;
+        self.abandoned += other.abandoned;
+        self.adaptive += other.adaptive;
         // Seeds end in any order: the sum of their logs does not depend on it.
         self.log = self.log.wrapping_add(other.log);
         self.ns = self.ns.saturating_add(other.ns);

@@ -11,9 +11,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use graph::{DatumId, TaskId, VersionId};
-use sched::{Cause, Event, ExecutorId, Failure, FunctionId, Instruction, Outcome, Sched};
+use sched::{Cause, Event, ExecutorId, Failure, FunctionId, Instruction, Outcome, Sched, Tuning};
 
-use crate::checkers::{dead, grants, liveness, memory, order, results, state, Fault};
+use crate::checkers::{dead, grants, liveness, memory, order, results, state, tuning, Fault};
 use crate::executor::{Executor, Message};
 use crate::faults::{Delay, Faults};
 use crate::hash::{Fold, Map};
@@ -70,11 +70,21 @@ pub(crate) struct Task<'a> {
 /// Everything that the checkers keep.
 pub(crate) struct Checks<'a> {
     pub(crate) grants: grants::Grants,
+    pub(crate) tuning: tuning::Tuned,
     pub(crate) dead: dead::Dead,
     pub(crate) memory: memory::Memory,
     pub(crate) order: order::Order<'a>,
     pub(crate) binding: results::Binding,
     pub(crate) live: usize,
+}
+
+impl Checks<'_> {
+    /// A task came back from its executor.
+    pub(crate) fn back(&mut self, task: usize) {
+        self.grants.back(task);
+        self.dead.back(task);
+        self.tuning.back(task);
+    }
 }
 
 /// The world of one simulation.
@@ -154,6 +164,7 @@ impl<'a> World<'a> {
                     &machine.config.processors,
                     ahead_max,
                 ),
+                tuning: tuning::Tuned::new(program.layers()),
                 dead: dead::Dead::new(program.tasks),
                 memory: memory::Memory::default(),
                 order: order::Order::new(nodes),
@@ -198,6 +209,8 @@ impl<'a> World<'a> {
         self.checks.memory.end()?;
         state::check_empty(&self.sched, self.program.layers().len())?;
         results::check(self)?;
+        (self.report.epochs, self.report.abandoned, self.report.adaptive) =
+            self.checks.tuning.end(&self.sched)?;
         self.report.log = self.log.finish();
         self.report.ns = self.now;
         Ok(())
@@ -265,6 +278,12 @@ impl<'a> World<'a> {
 
     pub(crate) fn carry_out(&mut self, out: Vec<Instruction>) -> Result<(), Fault> {
         self.report.events += 1;
+        self.checks.tuning.look(&self.sched)?;
+        for task in self.checks.tuning.tasks() {
+            if let Some((_, held)) = self.sched.grant_of(self.task(task).id) {
+                self.checks.grants.holds(task, held)?;
+            }
+        }
         for instruction in &out {
             if let Instruction::Forgotten { task, .. } = instruction {
                 let task = self.number(*task)?;
@@ -288,10 +307,16 @@ impl<'a> World<'a> {
     fn obey(&mut self, instruction: Instruction) -> Result<(), Fault> {
         match instruction {
             Instruction::Run { task, executor, attempt, layer } => {
+                let id = task;
                 let task = self.number(task)?;
                 let plan = self.task(task).plan;
                 self.checks.dead.run(task, executor)?;
-                self.checks.grants.run(plan, executor, layer)?;
+                let granted = self.sched.grant_of(id).map(|(_, granted)| granted);
+                let granted = granted.unwrap_or_default();
+                self.checks.grants.run(plan, executor, layer, granted)?;
+                if let Some(layer) = layer {
+                    self.checks.tuning.run(&self.sched, plan, id, layer, granted)?;
+                }
                 let ahead = self.checks.grants.sent_to(executor) > 1 && plan.cpus > 0;
                 self.report.ahead += u64::from(ahead);
                 self.checks.order.run(plan, ahead, self.report.events)?;
@@ -359,8 +384,7 @@ impl<'a> World<'a> {
     fn forgotten(&mut self, id: TaskId, failure: Option<Arc<Failure>>) -> Result<(), Fault> {
         let task = self.number(id)?;
         self.checks.dead.over(task, failure.as_deref())?;
-        self.checks.grants.back(task);
-        self.checks.dead.back(task);
+        self.checks.back(task);
         self.checks.order.gone(task);
         if self.canary == Some(Canary::MissForgotten) && !self.canary_done {
             self.canary_done = true;
@@ -385,9 +409,10 @@ impl<'a> World<'a> {
             Message::Ended { task, outcome, ran, body } => {
                 let (task, ran) = (*task, *ran);
                 self.executors[number as usize].unreported.retain(|other| *other != task);
-                self.checks.grants.back(task);
-                self.checks.dead.back(task);
                 let id = self.task(task).id;
+                self.tuned_task_ends(task, executor, ran, outcome)?;
+                self.checks.back(task);
+                let ran = ran + u64::from(self.misreports(task));
                 let event = Event::Ended { task: id, executor, outcome: outcome.clone(), ran };
                 match outcome {
                     Outcome::Done(_) => self.drive_done(event, task, body),
@@ -422,8 +447,7 @@ impl<'a> World<'a> {
             Message::Recalled { task } => {
                 let task = *task;
                 self.report.recalled += 1;
-                self.checks.grants.back(task);
-                self.checks.dead.back(task);
+                self.checks.back(task);
                 let id = self.task(task).id;
                 self.drive(Event::Recalled { task: id, executor })
             }
@@ -431,11 +455,35 @@ impl<'a> World<'a> {
                 let task = *task;
                 self.report.refused_by_engines += 1;
                 self.checks.grants.refused(task);
-                self.checks.dead.back(task);
+                self.checks.back(task);
                 let id = self.task(task).id;
                 self.drive(Event::Refused { task: id, executor })
             }
         }
+    }
+
+    /// A report of a run comes: what the body moved is told first, where it is known.
+    fn tuned_task_ends(
+        &mut self,
+        task: usize,
+        executor: ExecutorId,
+        ran: u64,
+        outcome: &Outcome,
+    ) -> Result<(), Fault> {
+        let plan = self.task(task).plan;
+        if plan.tuning == Tuning::Static {
+            return Ok(());
+        }
+        let id = self.task(task).id;
+        self.drive(Event::Moved { task: id, executor, bytes: plan.produces })?;
+        let well = matches!(outcome, Outcome::Done(_));
+        self.checks.tuning.ends(&self.sched, plan, id, well.then_some(ran));
+        Ok(())
+    }
+
+    fn misreports(&self, task: usize) -> bool {
+        let tuned = self.task(task).plan.tuning != Tuning::Static;
+        self.canary == Some(Canary::MisreportTime) && tuned
     }
 
     /// Takes a task in whose identifier the scheduler gave.

@@ -22,6 +22,8 @@ fn the_first_seeds_are_clean() {
         ("released", total.released),
         ("refused", total.refused),
         ("passed on by engines", total.refused_by_engines),
+        ("epochs", total.epochs),
+        ("in adaptive windows", total.adaptive),
     ] {
         assert!(count > 20, "only {count} {what}: the generator lost a habit");
     }

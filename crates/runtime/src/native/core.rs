@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use sched::{
     Config, Constraint, Event, ExecutorId, FunctionId, Instruction, Kind, NodeId, OnFailure,
-    Outcome, Refusal, Sched, TaskSpec,
+    Outcome, Refusal, Sched, TaskSpec, Tuning,
 };
 
 use super::data::{Data, Table};
@@ -247,6 +247,7 @@ fn blank(function: FunctionId, name: Arc<str>) -> TaskSpec {
         timeout: None,
         on_failure: OnFailure::Fail,
         constraint: Constraint::default(),
+        tuning: Tuning::Static,
         returns: 0,
         accesses: Vec::new(),
         produces: 0,

@@ -164,6 +164,11 @@ impl State {
         };
         self.take_back(id);
         let executor = worker.executor;
+        let bytes = ended.bytes_read.saturating_add(ended.bytes_written);
+        if bytes > 0 && self.sched.is_tuned(id) {
+            let moved = Event::Moved { task: id, executor, bytes };
+            self.sched.handle(exec::now_ns(), moved, &mut self.out);
+        }
         let ended = Event::Ended { task: id, executor, outcome, ran };
         self.sched.handle(exec::now_ns(), ended, &mut self.out);
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sched::{
     Access, Bound, Constraint, DatumId, Direction, Event, Kind, LayerId, OnFailure, Refusal,
-    Region, Target, TaskId, TaskSpec, VersionId,
+    Region, Target, TaskId, TaskSpec, Tuning, VersionId,
 };
 use smallvec::SmallVec;
 
@@ -36,6 +36,8 @@ pub struct FunctionSpec {
     pub on_failure: OnFailure,
     /// What an I/O task asks of a layer.
     pub constraint: Constraint,
+    /// How its bandwidth is chosen.
+    pub tuning: Tuning,
     /// Whether the files that it wrote are on the disk when it ends.
     pub durable: bool,
     /// Whether the body is a coroutine.
@@ -59,6 +61,8 @@ pub struct Overrides {
     pub timeout_ns: Option<Option<u64>>,
     /// Another constraint.
     pub constraint: Option<Constraint>,
+    /// Another way to choose the bandwidth.
+    pub tuning: Option<Tuning>,
     /// Another number of processors.
     pub cpus: Option<u32>,
     /// Another meaning of failure.
@@ -280,6 +284,7 @@ impl State {
             timeout: over.timeout_ns.unwrap_or(spec.timeout_ns),
             on_failure: over.on_failure.unwrap_or(spec.on_failure),
             constraint: over.constraint.unwrap_or(spec.constraint),
+            tuning: over.tuning.unwrap_or(spec.tuning),
             returns: over.returns.unwrap_or(spec.returns),
             accesses,
             produces: 0,

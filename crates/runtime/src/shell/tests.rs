@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sched::{Constraint, ExecutorId, Instruction, Kind, OnFailure, TaskId};
+use sched::{Constraint, ExecutorId, Instruction, Kind, OnFailure, TaskId, Tuning};
 
 use super::*;
 use crate::futures::{Fault, Handle, WaitEnd};
@@ -29,6 +29,7 @@ fn silent() -> (Session, Handle) {
         timeout_ns: None,
         on_failure: OnFailure::Fail,
         constraint: Constraint::default(),
+        tuning: Tuning::Static,
         durable: false,
         asynchronous: false,
         returns: 1,

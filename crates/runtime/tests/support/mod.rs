@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use runtime::{
     block, Call, Cause, Constraint, Fault, FunctionSpec, Handle, Input, Kind, OnFailure, Options,
-    Overrides, Session, Spawned, Value, WaitEnd, WaitFor,
+    Overrides, Session, Spawned, Tuning, Value, WaitEnd, WaitFor,
 };
 
 /// No wait in a test takes longer, unless something hangs.
@@ -100,6 +100,7 @@ pub fn spec(name: &str) -> FunctionSpec {
         timeout_ns: None,
         on_failure: OnFailure::Fail,
         constraint: Constraint::default(),
+        tuning: Tuning::Static,
         durable: false,
         asynchronous: false,
         returns: 1,

@@ -144,9 +144,11 @@ impl Line {
         self.nodes[at as usize].least = least;
     }
 
-    /// Takes a request out, if it is there.
-    pub(crate) fn remove(&mut self, request: &Request) {
+    /// Takes a request out; whether it was there.
+    pub(crate) fn remove(&mut self, request: &Request) -> bool {
+        let free = self.free.len();
         self.root = self.without(self.root, place(request));
+        self.free.len() > free
     }
 
     fn without(&mut self, at: u32, target: Place) -> u32 {

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use graph::TaskId;
 
+pub(crate) use self::line::Line;
 use crate::api::{Constraint, Kind, LayerId, PolicyKind};
 
 /// A ready I/O task as a policy sees it.
@@ -56,6 +57,28 @@ impl Room {
     /// A lower layer than those before of this kind of slot.
     pub(crate) fn add(&mut self, slot: Slot, kind: Kind, bandwidth: u64, size: u64) {
         self.places.push((slot, kind, Constraint { bandwidth, size }));
+    }
+
+    /// Highest first, for each kind of slot.
+    pub(crate) fn places(&self) -> &[(Slot, Kind, Constraint)] {
+        &self.places
+    }
+
+    /// Puts places that are equally high into the order of a key.
+    pub(crate) fn sort_by_key<K: Ord>(&mut self, key: impl Fn(Option<LayerId>) -> K) {
+        self.places.sort_by_key(|(slot, ..)| key(slot.layer));
+    }
+
+    /// Without the layers that are not to be used.
+    pub(crate) fn without(mut self, not: impl Fn(LayerId) -> bool) -> Room {
+        self.places.retain(|(slot, ..)| !slot.layer.is_some_and(&not));
+        self
+    }
+
+    /// The bandwidth to spare at a place.
+    pub(crate) fn bandwidth(&self, at: Slot) -> u64 {
+        let place = self.places.iter().find(|(slot, ..)| *slot == at);
+        place.map_or(0, |(.., spare)| spare.bandwidth)
     }
 
     /// The highest layer with `asked` to spare, for a request of this kind; only that layer, if

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sched::{
     Access, Cause, Config, Constraint, DatumId, DatumKind, Direction, Event, ExecutorId, Failure,
     FunctionId, Instruction, Kind, Layer, LayerId, NodeId, OnFailure, Outcome, Refusal, Region,
-    Sched, Step, Target, TaskId, TaskSpec, VersionId,
+    Sched, Step, Target, TaskId, TaskSpec, Tuning, VersionId,
 };
 
 pub const E0: ExecutorId = ExecutorId(0);
@@ -85,6 +85,7 @@ impl Driver {
             timeout: None,
             on_failure: OnFailure::Fail,
             constraint: Constraint::default(),
+            tuning: Tuning::Static,
             returns: 1,
             accesses: Vec::new(),
             produces: 0,

@@ -4,7 +4,7 @@
 //! A grant counts from the `Run` to the event that ends it. Processors count where bodies really
 //! run; an executor that was told to end no longer counts, its replacement does.
 
-use sched::{Constraint, ExecutorId, Kind, Layer, LayerId, NodeId};
+use sched::{Constraint, ExecutorId, Kind, Layer, LayerId, NodeId, Tuning};
 
 use super::Fault;
 use crate::hash::Map;
@@ -88,6 +88,7 @@ impl Grants {
         plan: &TaskPlan,
         id: ExecutorId,
         layer: Option<LayerId>,
+        granted: Constraint,
     ) -> Result<(), Fault> {
         let Some(executor) = self.executors.get_mut(&id) else {
             return Err(fault(plan, format!("sent to {id:?}, which is not up")));
@@ -106,7 +107,7 @@ impl Grants {
         }
         let node = executor.node;
         let grant = match (plan.kind, layer) {
-            (Kind::Io | Kind::Engine, Some(layer)) => Some(self.grant(plan, node, layer)?),
+            (Kind::Io | Kind::Engine, Some(layer)) => Some(self.grant(plan, node, layer, granted)?),
             (Kind::Compute, None) => None,
             _ => return Err(fault(plan, format!("{:?} with layer {layer:?}", plan.kind))),
         };
@@ -130,6 +131,7 @@ impl Grants {
         plan: &TaskPlan,
         node: NodeId,
         id: LayerId,
+        asked: Constraint,
     ) -> Result<(LayerId, Constraint), Fault> {
         let layer = &self.layers[id.0 as usize];
         if layer.node.is_some_and(|own| own != node) {
@@ -139,13 +141,32 @@ impl Grants {
             return Err(fault(plan, format!("granted {id:?}, only {:?} will do", plan.layer)));
         }
         let granted = &mut self.granted[id.0 as usize];
-        granted.bandwidth += plan.constraint.bandwidth;
-        granted.size += plan.constraint.size;
+        granted.bandwidth += asked.bandwidth;
+        granted.size += asked.size;
         let over = |used: u64, most: Option<u64>| most.is_some_and(|most| used > most);
         if over(granted.bandwidth, layer.bandwidth) || over(granted.size, layer.capacity) {
             return Err(fault(plan, format!("{granted:?} granted of {layer:?}")));
         }
-        Ok((id, plan.constraint))
+        if asked.size != plan.constraint.size
+            || (plan.tuning == Tuning::Static && asked != plan.constraint)
+        {
+            return Err(fault(plan, format!("granted {asked:?}, not what it asked for")));
+        }
+        Ok((id, asked))
+    }
+
+    /// What a task holds now: less than before, or the same.
+    pub fn holds(&mut self, task: usize, now: Constraint) -> Result<(), Fault> {
+        let Some(Sent { grant: Some((layer, held)), .. }) = self.sent.get_mut(&task) else {
+            return Ok(());
+        };
+        if now.bandwidth > held.bandwidth || now.size != held.size {
+            let message = format!("held {held:?} and now {now:?}");
+            return Err(Fault::of_task("grants", task, message));
+        }
+        self.granted[layer.0 as usize].bandwidth -= held.bandwidth - now.bandwidth;
+        *held = now;
+        Ok(())
     }
 
     /// A body gave its processor back, and is not over.

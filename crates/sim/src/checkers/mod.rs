@@ -11,6 +11,7 @@ pub mod memory;
 pub mod order;
 pub mod results;
 pub mod state;
+pub mod tuning;
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]

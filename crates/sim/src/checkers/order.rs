@@ -1,11 +1,12 @@
 //! Priority, then arrival, among ready tasks, where it can be told from outside.
 //!
 //! It can be told on one node for tasks that wait for nothing but versions, were never sent
-//! before, and ask for no more than the task that was sent instead of them. A task counts as
-//! ready when its last version came at an earlier event, so that the order within one event is
-//! left to the scheduler.
+//! before, whose bandwidth is not tuned, and that ask for no more than the task that was sent
+//! instead of them. A task counts as ready when its last version came at an earlier event, so that
+//! the order within one event is left to the scheduler.
 
 use graph::VersionId;
+use sched::Tuning;
 
 use super::Fault;
 use crate::hash::Map;
@@ -34,7 +35,7 @@ impl<'a> Order<'a> {
 
     /// A task was taken that waits for these versions and nothing else.
     pub fn submitted(&mut self, plan: &'a TaskPlan, missing: Vec<VersionId>, event: u64) {
-        if !self.single || plan.timeout.is_some() {
+        if !self.single || plan.timeout.is_some() || plan.tuning != Tuning::Static {
             return;
         }
         for version in &missing {

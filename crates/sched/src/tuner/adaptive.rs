@@ -1,0 +1,427 @@
+//! The adaptive controller: how many tasks a layer serves best at once, followed as it changes.
+//!
+//! The law and why it is stable are in `docs/decisions/0014-adaptive.md`. In short: every task
+//! that ends is a measurement of the whole layer. By Little's law the layer moved *tasks at once
+//! x bytes of this task / its time* a second while the task ran, however tasks overlapped and
+//! whatever their sizes. A round is half a window of such tasks. Rounds fill a *curve*: the rate
+//! at each of a few windows. The window goes to the best known rate (the lowest window of equal
+//! ones: more would be latency without throughput), looks once at unknown neighbours of the
+//! best, and again at known ones now and then. A rate that changes while the window does not is
+//! the layer's doing: it scales the layer, not the point of the curve.
+
+use super::levels::{self, COARSE, LEVELS};
+use crate::api::{LayerId, Time};
+
+/// Rates that differ by less are equal.
+const EQUAL: f64 = 0.99;
+/// A window counts as filled from this share of it.
+const FILLED: f64 = 0.8;
+/// A change of a layer's speed by more than this share has the neighbours looked at again soon.
+const SPEED_CHANGE: f64 = 0.25;
+/// How many rounds pass before a neighbour of the best window is looked at again, at first ...
+const PATIENCE_MIN: u32 = 8;
+/// ... and in the end.
+const PATIENCE_MAX: u32 = 128;
+/// A layer that is to look at a window and has no tasks is waited for so often.
+const ASKED_MAX: u32 = 24;
+/// How many rounds back a point of the curve looks, at most.
+const WEIGHT_MAX: f64 = 3.0;
+
+/// What is known of a window: its rate, and from how many rounds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Point {
+    rate: f64,
+    weight: f64,
+}
+
+/// The rate over the window, for one function on layers of one kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Curve {
+    points: [Point; LEVELS],
+    /// Who is looking at a window: one layer at a time. And how often others wanted to.
+    trying: [Option<(LayerId, u32)>; LEVELS],
+    /// Rates are bytes a second; else tasks are counted, because bytes are not known.
+    pub(crate) bytes: bool,
+}
+
+impl Curve {
+    fn known(&self, level: usize) -> bool {
+        self.points[level].weight > 0.0
+    }
+
+    fn note(&mut self, level: usize, rate: f64) {
+        let point = &mut self.points[level];
+        point.weight = (point.weight + 1.0).min(WEIGHT_MAX);
+        point.rate += (rate - point.rate) / point.weight;
+    }
+
+    /// The lowest window whose rate nothing beats by much.
+    pub(crate) fn best(&self, highest: usize) -> Option<usize> {
+        let known = (0..=highest).filter(|level| self.known(*level));
+        let most = known.clone().map(|level| self.points[level].rate).fold(0.0, f64::max);
+        known.clone().find(|level| self.points[*level].rate >= most * EQUAL)
+    }
+
+    /// The windows next to the best that nothing is known of, the higher first: two steps away
+    /// at first, one step when the peak is between.
+    fn unknown(&self, best: usize, highest: usize) -> [Option<usize>; 2] {
+        let look = |one: Option<usize>, two: Option<usize>| {
+            let one = one.filter(|level| !self.known(*level))?;
+            Some(two.filter(|level| !self.known(*level)).unwrap_or(one))
+        };
+        let above = |step: usize| Some(best + step).filter(|level| *level <= highest);
+        [look(above(1), above(COARSE)), look(best.checked_sub(1), best.checked_sub(COARSE))]
+    }
+
+    /// A known window was looked at again. If another one is the best now, what was known of
+    /// those beyond it is out of date.
+    fn turned(&mut self, before: usize, highest: usize) -> bool {
+        let Some(now) = self.best(highest).filter(|now| *now != before) else { return false };
+        let beyond = if now < before { 0..now } else { now + 1..LEVELS };
+        self.points[beyond].iter_mut().for_each(|point| point.weight = 0.0);
+        true
+    }
+
+    /// What was seen of other layers, for a function that is new: worth one round.
+    pub(crate) fn inherited(&self) -> Curve {
+        let mut curve = Curve { trying: [None; LEVELS], ..self.clone() };
+        curve.points.iter_mut().for_each(|point| point.weight = point.weight.min(1.0));
+        curve
+    }
+
+    /// A layer looks at a window, unless another one does.
+    fn try_out(&mut self, level: usize, layer: LayerId) -> bool {
+        if let Some((other, asked)) = &mut self.trying[level] {
+            *asked += 1;
+            if *other != layer && *asked < ASKED_MAX {
+                return false;
+            }
+        }
+        self.trying[level] = Some((layer, 0));
+        true
+    }
+
+    fn tried(&mut self, level: usize, layer: LayerId) {
+        self.trying[level].take_if(|(other, _)| *other == layer);
+    }
+
+    /// Everything is measured in bytes from now on.
+    pub(crate) fn count_bytes(&mut self) {
+        *self = Curve { bytes: true, ..Curve::default() };
+    }
+}
+
+/// A task that ended well.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) started: Time,
+    pub(crate) now: Time,
+    /// Tasks on the layer, summed over the nanoseconds of its run.
+    pub(crate) area: f64,
+    /// Its bytes, or 1 where tasks are counted.
+    pub(crate) work: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    since: Time,
+    samples: u32,
+    /// Sums over tasks: run times, tasks at once over them, and these times the work.
+    time: f64,
+    area: f64,
+    moved: f64,
+}
+
+/// The window of a function on a layer.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    pub(crate) layer: LayerId,
+    level: usize,
+    /// How fast this layer is now, where the curve is 1.
+    scale: f64,
+    round: Round,
+    /// The level that the last round was at.
+    seen: Option<usize>,
+    /// Rounds at the best window since a neighbour was looked at, and until one is.
+    settled: u32,
+    patience: u32,
+    looks_up: bool,
+    /// What the last round saw, a second.
+    pub(crate) rate: f64,
+    /// Tasks of the function that run on the layer.
+    pub(crate) running: u32,
+}
+
+impl Window {
+    /// A window on a layer that is the `ordinal`-th of its kind: where nothing is known, layers
+    /// alike begin with different windows.
+    pub(crate) fn new(
+        layer: LayerId,
+        curve: &Curve,
+        slots: u32,
+        ordinal: usize,
+        now: Time,
+    ) -> Window {
+        let highest = levels::highest(slots);
+        let blind = (levels::middle(slots) + COARSE * (ordinal % 3)).min(highest);
+        Window {
+            layer,
+            level: curve.best(highest).unwrap_or(blind),
+            scale: 1.0,
+            round: Round { since: now, ..Round::default() },
+            seen: None,
+            settled: 0,
+            patience: PATIENCE_MIN,
+            looks_up: true,
+            rate: 0.0,
+            running: 0,
+        }
+    }
+
+    /// How many tasks may run at once.
+    pub(crate) fn tasks(&self, slots: u32) -> u32 {
+        levels::tasks(self.level).min(slots).max(1)
+    }
+
+    /// A task ended. `waiting`: others are ready. Gives whether the window changed.
+    pub(crate) fn sample(
+        &mut self,
+        curve: &mut Curve,
+        sample: Sample,
+        slots: u32,
+        waiting: bool,
+    ) -> bool {
+        let ran = sample.now.saturating_sub(sample.started) as f64;
+        if sample.started < self.round.since || ran <= 0.0 || sample.work <= 0.0 {
+            return false;
+        }
+        let round = &mut self.round;
+        round.samples += 1;
+        round.time += ran;
+        round.area += sample.area;
+        round.moved += sample.work * sample.area / ran;
+        let at_once = round.area / round.time;
+        if f64::from(round.samples) < (at_once / 2.0).max(2.0) {
+            return false;
+        }
+        let rate = round.moved / round.time * 1e9;
+        self.round = Round { since: sample.now, ..Round::default() };
+        self.end_round(curve, rate, at_once, levels::highest(slots));
+        let window = self.tasks(slots);
+        let filled = waiting && at_once >= FILLED * f64::from(window);
+        self.level = self.next(curve, filled, levels::highest(slots));
+        self.tasks(slots) != window
+    }
+
+    /// Takes in what a round saw: a point of the curve, or a change of the layer's speed.
+    fn end_round(&mut self, curve: &mut Curve, rate: f64, at_once: f64, highest: usize) {
+        self.rate = rate;
+        let seen = levels::nearest(at_once).min(highest);
+        let moved = self.seen.replace(seen) != Some(seen);
+        if !curve.known(seen) {
+            curve.note(seen, rate / self.scale);
+            return;
+        }
+        if moved {
+            let before = curve.best(highest);
+            curve.note(seen, rate / self.scale);
+            if before.is_some_and(|before| curve.turned(before, highest)) {
+                self.patience = PATIENCE_MIN;
+            }
+            return;
+        }
+        let change = rate / (curve.points[seen].rate * self.scale).max(f64::MIN_POSITIVE);
+        self.scale *= 1.0 + (change.min(4.0) - 1.0) / 2.0;
+        if !(1.0 - SPEED_CHANGE..=1.0 + SPEED_CHANGE).contains(&change) {
+            self.patience = PATIENCE_MIN;
+        }
+    }
+
+    /// The level of the next round. `filled`: the window held tasks back.
+    fn next(&mut self, curve: &mut Curve, filled: bool, highest: usize) -> usize {
+        curve.tried(self.level, self.layer);
+        let Some(best) = curve.best(highest) else { return self.level.min(highest) };
+        if !filled {
+            // Too few tasks to tell: nothing is tried that the window does not hold back.
+            return if curve.known(self.level) { best } else { self.level };
+        }
+        for level in curve.unknown(best, highest).into_iter().flatten() {
+            if curve.try_out(level, self.layer) {
+                return level;
+            }
+        }
+        if self.level != best {
+            return best;
+        }
+        self.settled += 1;
+        if self.settled < self.patience {
+            return best;
+        }
+        self.settled = 0;
+        self.patience = (self.patience * 2).min(PATIENCE_MAX);
+        self.looks_up = !self.looks_up;
+        let neighbour = if self.looks_up { best.checked_sub(1) } else { Some(best + 1) };
+        let neighbour = neighbour.filter(|level| *level <= highest);
+        neighbour.filter(|level| curve.try_out(*level, self.layer)).unwrap_or(best)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! The controller against curves: always enough tasks, all of one size, shared evenly.
+
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    const LAYER: LayerId = LayerId(0);
+
+    struct Layer {
+        curve: Curve,
+        window: Window,
+        slots: u32,
+        now: Time,
+    }
+
+    impl Layer {
+        fn new(slots: u32) -> Layer {
+            let curve = Curve { bytes: true, ..Curve::default() };
+            let window = Window::new(LAYER, &curve, slots, 0, 0);
+            Layer { curve, window, slots, now: 0 }
+        }
+
+        /// A window full of tasks begins and ends, `size` bytes each: its size.
+        fn generation(&mut self, rate: &dyn Fn(f64) -> f64, size: f64) -> u32 {
+            let tasks = self.window.tasks(self.slots);
+            let started = self.now;
+            let ran = size * f64::from(tasks) / rate(f64::from(tasks)) * 1e9;
+            self.now += ran as u64;
+            let area = f64::from(tasks) * ran;
+            for _ in 0..tasks {
+                let sample = Sample { started, now: self.now, area, work: size };
+                self.window.sample(&mut self.curve, sample, self.slots, true);
+            }
+            tasks
+        }
+
+        fn generations(&mut self, count: usize, rate: &dyn Fn(f64) -> f64) -> Vec<u32> {
+            (0..count).map(|_| self.generation(rate, 1e8)).collect()
+        }
+    }
+
+    /// Rises to its peak, then falls.
+    fn peak(at: f64) -> impl Fn(f64) -> f64 {
+        move |tasks| 4e8 * if tasks < at { (tasks / at).min(1.0) } else { at / tasks }
+    }
+
+    /// The mean rate over the best rate, over the last generations.
+    fn share(windows: &[u32], rate: &dyn Fn(f64) -> f64, best: f64) -> f64 {
+        let times: f64 = windows.iter().map(|w| f64::from(*w) / rate(f64::from(*w))).sum();
+        let work: f64 = windows.iter().map(|w| f64::from(*w)).sum();
+        work / times / best
+    }
+
+    #[test]
+    fn it_finds_a_peak_wherever_it_is() {
+        for at in [1.0, 4.0, 8.0, 32.0, 64.0, 181.0] {
+            let rate = peak(at);
+            let mut layer = Layer::new(225);
+            let windows = layer.generations(200, &rate);
+            let reached = share(&windows[100..], &rate, 4e8);
+            assert!(reached > 0.97, "{reached} of the peak at {at}: {windows:?}");
+            let settled = windows.iter().position(|window| f64::from(*window) == at);
+            assert!(settled.is_some_and(|first| first < 12), "{at}: {windows:?}");
+        }
+    }
+
+    #[test]
+    fn of_a_flat_curve_it_takes_the_lowest_window() {
+        let rate = |tasks: f64| 4e8 * (tasks / 8.0).min(1.0);
+        let windows = Layer::new(225).generations(200, &rate);
+        assert_eq!(windows.iter().skip(20).filter(|window| **window > 11).count(), 0);
+        assert!(share(&windows[20..], &rate, 4e8) > 0.98);
+    }
+
+    #[test]
+    fn a_layer_that_halves_its_speed_keeps_its_window() {
+        let mut layer = Layer::new(225);
+        let rate = peak(32.0);
+        layer.generations(100, &rate);
+        let slow = |tasks: f64| peak(32.0)(tasks) / 2.0;
+        let windows = layer.generations(100, &slow);
+        assert!(share(&windows, &slow, 2e8) > 0.97, "{windows:?}");
+    }
+
+    #[test]
+    fn a_peak_that_moves_is_followed() {
+        let mut layer = Layer::new(225);
+        layer.generations(100, &peak(64.0));
+        let rate = |tasks: f64| peak(16.0)(tasks) / 2.0;
+        let windows = layer.generations(120, &rate);
+        assert!(share(&windows[60..], &rate, 2e8) > 0.95, "{windows:?}");
+    }
+
+    #[test]
+    fn sizes_that_vary_do_not_matter() {
+        let rate = peak(16.0);
+        let mut layer = Layer::new(225);
+        let mut size = 1u64;
+        let windows: Vec<u32> = (0..200)
+            .map(|_| {
+                size = size.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                layer.generation(&rate, 1e6 * (1 + (size >> 33) % 1000) as f64)
+            })
+            .collect();
+        assert!(share(&windows[20..], &rate, 4e8) > 0.97, "{windows:?}");
+    }
+
+    #[test]
+    fn noise_of_a_tenth_costs_little() {
+        let rate = peak(16.0);
+        let mut layer = Layer::new(225);
+        let mut state = 7u64;
+        let mut windows = Vec::new();
+        for _ in 0..400 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let noise = 0.9 + 0.2 * ((state >> 33) % 1000) as f64 / 1000.0;
+            windows.push(layer.generation(&|tasks| rate(tasks) * noise, 1e8));
+        }
+        assert!(share(&windows[100..], &rate, 4e8) > 0.9, "{windows:?}");
+    }
+
+    #[test]
+    fn windows_stay_within_the_slots() {
+        for slots in [1, 2, 3, 8, 225] {
+            let windows = Layer::new(slots).generations(100, &|tasks| 1e6 * tasks);
+            assert!(windows.iter().all(|window| (1..=slots).contains(window)), "{windows:?}");
+            assert_eq!(windows.last(), Some(&slots), "more is better up to the last slot");
+        }
+    }
+
+    #[test]
+    fn too_few_tasks_change_nothing() {
+        let mut layer = Layer::new(225);
+        let window = layer.window.tasks(225);
+        for _ in 0..100 {
+            let started = layer.now;
+            layer.now += 1_000_000;
+            let sample = Sample { started, now: layer.now, area: 1e6, work: 1e8 };
+            layer.window.sample(&mut layer.curve, sample, 225, false);
+        }
+        assert_eq!(layer.window.tasks(225), window);
+    }
+
+    #[test]
+    fn layers_alike_look_at_different_windows() {
+        let mut curve = Curve::default();
+        let new = |ordinal, curve: &Curve| {
+            Window::new(LayerId(ordinal as u32), curve, 225, ordinal, 0).tasks(225)
+        };
+        assert_eq!([0, 1, 2, 3].map(|at| new(at, &curve)), [11, 23, 45, 11]);
+        curve.note(levels::nearest(64.0), 1.0);
+        assert_eq!(new(5, &curve), 64, "something is known: no window is guessed");
+        assert!(curve.try_out(3, LayerId(0)) && !curve.try_out(3, LayerId(1)));
+        curve.tried(3, LayerId(0));
+        assert!(curve.try_out(3, LayerId(1)));
+    }
+}

@@ -1,0 +1,239 @@
+//! The learning phase of one function on one layer: epoch after epoch, each under one constraint
+//! (Elshazly, thesis, sections 4.3.3.1 and 4.4.3.2).
+//!
+//! An epoch has exactly as many tasks as its constraint lets run at once. It ends when they have
+//! ended well; a run that fails or comes back counts for nothing, and another takes its place.
+//! Its result is their mean time. *Bounded* learning multiplies the constraint from `min` to
+//! `max`. *Unbounded* learning starts with the least constraint that lets every slot be used and
+//! doubles while the mean time is at most half of the one before; the epoch that breaks this rule
+//! is not registered, as in the thesis.
+
+use alloc::vec::Vec;
+
+use super::choice;
+use super::registry::{Registry, Spread};
+use super::words::{Bounds, Entry};
+use crate::api::{LayerId, Time};
+
+/// An epoch in which nothing has ended for this long is given up ...
+pub(crate) const QUIET_NS_MIN: u64 = 600_000_000_000;
+/// ... or for so many mean times of the epoch before, if that is longer.
+const QUIET_MEANS: u64 = 16;
+/// After so many epochs that were given up a function without a registry learns no more.
+pub(crate) const ABANDONED_MAX: u32 = 3;
+
+/// What is being learned on: a layer and what can run there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ground {
+    pub(crate) layer: LayerId,
+    /// Of the layer, in bytes a second.
+    pub(crate) bandwidth: u64,
+    /// I/O executor slots that reach it.
+    pub(crate) slots: u32,
+}
+
+/// An epoch that goes on.
+#[derive(Clone, Debug)]
+pub(crate) struct Epoch {
+    pub(crate) number: u32,
+    pub(crate) constraint: u64,
+    /// How many tasks it takes.
+    pub(crate) most: u32,
+    pub(crate) ground: Ground,
+    pub(crate) running: u32,
+    pub(crate) ended: u32,
+    sum_ns: u128,
+    bytes: u64,
+    /// When one of its tasks last began or ended.
+    pub(crate) moved_at: Time,
+}
+
+impl Epoch {
+    /// Whether one more of its tasks may begin.
+    pub(crate) fn takes_more(&self) -> bool {
+        self.ended + self.running < self.most
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Phase {
+    /// No task has come yet.
+    New,
+    Learning(Epoch),
+    /// The constraint in force.
+    Settled(u64),
+}
+
+/// What one function, size class and layer is learned by.
+#[derive(Clone, Debug)]
+pub(crate) struct Learner {
+    pub(crate) bounds: Option<Bounds>,
+    pub(crate) phase: Phase,
+    pub(crate) registry: Registry,
+    /// Results of all epochs in order.
+    pub(crate) epochs: Vec<Entry>,
+    pub(crate) abandoned: u32,
+    /// An epoch was given up: another one begins when the layer is idle.
+    again: bool,
+    pub(crate) spread: Spread,
+    numbers: u32,
+}
+
+/// The most tasks that a constraint lets run at once.
+pub(crate) fn most(ground: &Ground, constraint: u64) -> u32 {
+    let fit = ground.bandwidth / constraint.max(1);
+    u32::try_from(fit).unwrap_or(u32::MAX).min(ground.slots).max(1)
+}
+
+impl Learner {
+    pub(crate) fn new(bounds: Option<Bounds>, registry: Registry) -> Learner {
+        let first = registry.entries().first().map(|entry| entry.constraint);
+        let phase = first.map_or(Phase::New, Phase::Settled);
+        let (epochs, spread) = (Vec::new(), Spread::default());
+        Learner { bounds, phase, registry, epochs, abandoned: 0, again: false, spread, numbers: 0 }
+    }
+
+    /// The constraint of the first epoch: `min`, or what lets all slots be used.
+    fn first_constraint(&self, ground: &Ground) -> u64 {
+        let all_slots = ground.bandwidth / u64::from(ground.slots.max(1));
+        self.bounds.map_or(all_slots.max(1), |bounds| bounds.min)
+    }
+
+    /// The constraint after this one, if there is one that the layer can grant.
+    fn next_constraint(&self, ground: &Ground, constraint: u64) -> Option<u64> {
+        let (next, max) = match self.bounds {
+            None => (constraint.checked_mul(2)?, ground.bandwidth),
+            Some(Bounds { max, delta_permille, .. }) => {
+                let product = u128::from(constraint) * u128::from(delta_permille) / 1000;
+                (u64::try_from(product).ok()?.max(constraint + 1), max.min(ground.bandwidth))
+            }
+        };
+        (next <= max).then_some(next)
+    }
+
+    /// Whether an epoch may begin that is not the next of a row.
+    pub(crate) fn wants_epoch(&self, is_idle: bool) -> bool {
+        matches!(self.phase, Phase::New) || (self.again && is_idle)
+    }
+
+    /// The first epoch begins, unless the layer is too narrow for it.
+    pub(crate) fn begin(&mut self, ground: Ground, now: Time) {
+        let constraint = self.first_constraint(&ground);
+        if constraint <= ground.bandwidth {
+            self.again = false;
+            self.begin_epoch(ground, constraint, now);
+        }
+    }
+
+    fn begin_epoch(&mut self, ground: Ground, constraint: u64, now: Time) {
+        self.numbers += 1;
+        self.phase = Phase::Learning(Epoch {
+            number: self.numbers,
+            constraint,
+            most: most(&ground, constraint),
+            ground,
+            running: 0,
+            ended: 0,
+            sum_ns: 0,
+            bytes: 0,
+            moved_at: now,
+        });
+    }
+
+    pub(crate) fn epoch(&self) -> Option<&Epoch> {
+        match &self.phase {
+            Phase::Learning(epoch) => Some(epoch),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn epoch_mut(&mut self) -> Option<&mut Epoch> {
+        match &mut self.phase {
+            Phase::Learning(epoch) => Some(epoch),
+            _ => None,
+        }
+    }
+
+    /// A task of the epoch begins; the number of the epoch.
+    pub(crate) fn started(&mut self, now: Time) -> Option<u32> {
+        let epoch = self.epoch_mut()?;
+        assert!(epoch.takes_more(), "an epoch takes no more tasks than run at once");
+        epoch.running += 1;
+        epoch.moved_at = now;
+        Some(epoch.number)
+    }
+
+    /// A task of an epoch is over: after `ran` nanoseconds, or (`None`) for nothing.
+    pub(crate) fn ended(&mut self, number: u32, ran: Option<u64>, bytes: u64, now: Time) {
+        let Some(epoch) = self.epoch_mut().filter(|epoch| epoch.number == number) else { return };
+        epoch.running -= 1;
+        epoch.moved_at = now;
+        let Some(ran) = ran else { return };
+        epoch.ended += 1;
+        epoch.sum_ns += u128::from(ran);
+        epoch.bytes = epoch.bytes.saturating_add(bytes);
+        let over = epoch.ended == epoch.most;
+        self.spread.note(bytes);
+        if over {
+            self.end_epoch(now);
+        }
+    }
+
+    fn end_epoch(&mut self, now: Time) {
+        let Some(epoch) = self.epoch_mut() else { return };
+        assert!(epoch.running == 0, "it takes no more tasks than have to end");
+        let (ground, constraint) = (epoch.ground, epoch.constraint);
+        let mean = epoch.sum_ns / u128::from(epoch.ended.max(1));
+        let entry = Entry {
+            constraint,
+            most: epoch.most,
+            tasks: epoch.ended,
+            mean_ns: u64::try_from(mean).unwrap_or(u64::MAX),
+            bytes: epoch.bytes,
+        };
+        let goes_on = match (self.bounds, self.epochs.last()) {
+            (None, Some(before)) => entry.mean_ns <= before.mean_ns.saturating_sub(entry.mean_ns),
+            _ => true,
+        };
+        self.epochs.push(entry);
+        if goes_on {
+            self.registry.add(entry);
+        }
+        match self.next_constraint(&ground, constraint).filter(|_| goes_on) {
+            Some(next) => self.begin_epoch(ground, next, now),
+            None => self.settle(constraint),
+        }
+    }
+
+    /// Learning is over: what comes next is chosen from the registry.
+    fn settle(&mut self, otherwise: u64) {
+        let lowest = self.registry.entries().first().map(|entry| entry.constraint);
+        self.phase = Phase::Settled(lowest.unwrap_or(otherwise));
+    }
+
+    /// The layer does not answer: the epoch counts for nothing. Its tasks go on, and others run
+    /// under its constraint (or what was learned before) until the layer is idle.
+    pub(crate) fn abandon(&mut self) {
+        let Some(epoch) = self.epoch() else { return };
+        let constraint = epoch.constraint;
+        self.abandoned += 1;
+        self.again = self.registry.is_empty() && self.abandoned < ABANDONED_MAX;
+        self.settle(constraint);
+    }
+
+    /// When the epoch is given up if nothing ends before.
+    pub(crate) fn quiet_at(&self) -> Option<Time> {
+        let epoch = self.epoch().filter(|epoch| epoch.running > 0)?;
+        let mean = self.epochs.last().map_or(0, |entry| entry.mean_ns);
+        let quiet = mean.saturating_mul(QUIET_MEANS).max(QUIET_NS_MIN);
+        Some(epoch.moved_at.saturating_add(quiet))
+    }
+
+    /// Chooses again for so many ready tasks on so many layers alike.
+    pub(crate) fn choose(&mut self, ready: u64, layers: u32) {
+        let Phase::Settled(constraint) = &mut self.phase else { return };
+        if let Some(best) = choice::choose(ready, self.registry.entries(), layers) {
+            *constraint = best;
+        }
+    }
+}

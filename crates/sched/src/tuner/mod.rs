@@ -1,0 +1,449 @@
+//! The tuner: chooses the bandwidth that I/O tasks ask for, by learning or by following.
+//!
+//! Tasks whose bandwidth is static never come here. The others wait here, in one line for each
+//! function, size class and layer asked for by name (a *group*), because what they ask for
+//! changes while they wait. [`dispatch`] is the seam to the scheduler. [`learning`] and
+//! [`choice`] are the thesis' learning phase and objective, [`adaptive`] is the controller.
+//!
+//! Layers of one name and one bandwidth on different nodes are of one *kind*: what is learned on
+//! one holds for all. A function learns on one layer of a kind, which is *set aside*: no other
+//! I/O task begins there, and an epoch begins when those that ran have ended. Other layers that
+//! the same executor reaches go on, and so do compute tasks. Nobody waits for a function that
+//! learns and has no task to run: the layer is set aside only while it has one.
+
+mod adaptive;
+mod choice;
+mod dispatch;
+mod learning;
+mod levels;
+mod registry;
+mod report;
+mod words;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use smallvec::SmallVec;
+
+use graph::TaskId;
+
+use self::adaptive::{Curve, Sample, Window};
+use self::learning::{Ground, Learner, Phase};
+pub use self::words::*;
+use crate::api::{FunctionId, Kind, LayerId, Time};
+use crate::executors::Executors;
+use crate::function::Function;
+use crate::layers::Layers;
+use crate::policy::{Line, Request, Room, Slot};
+
+/// Ready tasks that ask for the same bandwidth.
+#[derive(Debug)]
+struct Group {
+    function: FunctionId,
+    tuning: Tuning,
+    size_class: u8,
+    only: Option<LayerId>,
+    /// Whose slot its tasks need.
+    kind: Kind,
+    line: Line,
+    ready: u64,
+}
+
+/// What a group is of: function, tuning, size class, the layer that was asked for, kind of slot.
+type GroupKey = (FunctionId, Tuning, u8, Option<LayerId>, Kind);
+
+/// What a learner is for: function, tuning, size class and kind of layer.
+type LearnerKey = (FunctionId, Tuning, u8, u32);
+
+/// A tuned task on a layer.
+#[derive(Debug)]
+struct Flight {
+    group: u32,
+    layer: LayerId,
+    started: Time,
+    /// The lane's area when it began.
+    area: u128,
+    /// The learner and the number of its epoch that the task belongs to.
+    epoch: Option<(u32, u32)>,
+    /// What it moved, as was reported or declared; 0 is unknown.
+    bytes: u64,
+}
+
+/// How many tasks were on a layer, summed over time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lane {
+    area: u128,
+    until: Time,
+}
+
+/// What the tuner looks at.
+struct View<'a> {
+    layers: &'a Layers,
+    executors: &'a Executors,
+    functions: &'a [Function],
+    now: Time,
+}
+
+impl View<'_> {
+    fn slots(&self, layer: LayerId) -> u32 {
+        let nodes = self.executors.nodes.iter().enumerate();
+        let reaching = nodes.filter(|(at, _)| self.layers.reaches_from(layer, *at));
+        reaching.map(|(_, node)| node.io_slots()).sum()
+    }
+
+    /// What there is to learn on; `None` where the bandwidth is without limit.
+    fn ground(&self, layer: LayerId) -> Option<Ground> {
+        let bandwidth = self.layers.layer(layer).bandwidth.filter(|bandwidth| *bandwidth > 0)?;
+        Some(Ground { layer, bandwidth, slots: self.slots(layer).max(1) })
+    }
+}
+
+/// What was found for a ready task.
+struct Found {
+    request: Request,
+    slot: Slot,
+    bandwidth: u64,
+    group: u32,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Tuner {
+    groups: Vec<Group>,
+    group_of: BTreeMap<GroupKey, u32>,
+    /// Groups with ready tasks.
+    ready: BTreeSet<u32>,
+    /// By layer.
+    kinds: Vec<u32>,
+    lanes: Vec<Lane>,
+    /// By layer: for whom it is set aside.
+    aside: Vec<Option<u32>>,
+    learners: Vec<(LearnerKey, Learner)>,
+    learner_of: BTreeMap<LearnerKey, u32>,
+    curves: BTreeMap<(FunctionId, u32), Curve>,
+    windows: BTreeMap<(FunctionId, LayerId), Window>,
+    flights: BTreeMap<TaskId, Flight>,
+    /// From earlier sessions.
+    loaded: Vec<Learned>,
+}
+
+impl Tuner {
+    /// Whether any task was ever tuned.
+    pub(crate) fn is_used(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
+    /// Whether a tuned task is ready.
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    fn group(&mut self, key: GroupKey, layers: &Layers) -> u32 {
+        if let Some(group) = self.group_of.get(&key) {
+            return *group;
+        }
+        if self.groups.is_empty() {
+            self.kinds = layers.kinds();
+            self.lanes = alloc::vec![Lane::default(); self.kinds.len()];
+            self.aside = alloc::vec![None; self.kinds.len()];
+        }
+        let (function, tuning, size_class, only, kind) = key;
+        let line = Line::default();
+        self.groups.push(Group { function, tuning, size_class, only, kind, line, ready: 0 });
+        let id = (self.groups.len() - 1) as u32;
+        self.group_of.insert(key, id);
+        id
+    }
+
+    fn push(&mut self, id: u32, request: Request, view: &View<'_>) {
+        let group = &mut self.groups[id as usize];
+        group.line.insert(request);
+        group.ready += 1;
+        self.ready.insert(id);
+        self.choose(id, view);
+    }
+
+    fn remove(&mut self, id: u32, request: &Request) {
+        let group = &mut self.groups[id as usize];
+        group.ready -= u64::from(group.line.remove(request));
+        if group.ready == 0 {
+            self.ready.remove(&id);
+        }
+    }
+
+    /// The group that is as this one, for tasks that need another kind of slot.
+    fn group_with(&mut self, id: u32, kind: Kind, layers: &Layers) -> u32 {
+        let Group { function, tuning, size_class, only, .. } = self.groups[id as usize];
+        self.group((function, tuning, size_class, only, kind), layers)
+    }
+
+    /// More tasks are ready: what was learned is looked at again, for all of them.
+    fn choose(&mut self, group: u32, view: &View<'_>) {
+        let Group { function, tuning, size_class, .. } = self.groups[group as usize];
+        if !matches!(tuning, Tuning::Auto { .. }) {
+            return;
+        }
+        let first = (function, tuning, size_class, None, Kind::Compute);
+        let alike = self
+            .group_of
+            .range(first..)
+            .take_while(|(key, _)| (key.0, key.1, key.2) == (function, tuning, size_class));
+        let ready = alike.map(|(_, group)| self.groups[*group as usize].ready).sum();
+        let first = (function, tuning, size_class, 0);
+        let last = (function, tuning, size_class, u32::MAX);
+        for (key, id) in self.learner_of.range(first..=last) {
+            let here = (0u32..).map(LayerId).zip(&self.kinds).filter(|(_, kind)| **kind == key.3);
+            let layers = here.filter(|(layer, _)| view.slots(*layer) > 0).count();
+            self.learners[*id as usize].1.choose(ready, layers as u32);
+        }
+    }
+
+    /// The first ready task that may begin, and where.
+    fn next(&mut self, room: &Room, view: &View<'_>) -> Option<Found> {
+        let ready: SmallVec<[u32; 8]> = self.ready.iter().copied().collect();
+        let mut found: Option<Found> = None;
+        for group in ready {
+            let Group { only, kind: needs, .. } = self.groups[group as usize];
+            let mut fits = Room::default();
+            for (slot, kind, spare) in room.places() {
+                let named = only.is_none() || slot.layer.is_none() || slot.layer == only;
+                if !named || *kind != needs {
+                    continue;
+                }
+                if let Some(bandwidth) = self.admits(group, slot.layer, spare.bandwidth, view) {
+                    fits.add(*slot, needs, bandwidth, spare.size);
+                }
+            }
+            let Some((request, slot)) = self.groups[group as usize].line.first(&fits) else {
+                continue;
+            };
+            let place = |request: &Request| (core::cmp::Reverse(request.priority), request.serial);
+            if found.as_ref().is_none_or(|other| place(&request) < place(&other.request)) {
+                let bandwidth = fits.bandwidth(slot);
+                found = Some(Found { request, slot, bandwidth, group });
+            }
+        }
+        found
+    }
+
+    /// What a task of a group asks for on a layer, if one may begin there now.
+    fn admits(
+        &mut self,
+        group: u32,
+        layer: Option<LayerId>,
+        spare: u64,
+        view: &View<'_>,
+    ) -> Option<u64> {
+        let Some(layer) = layer else { return Some(0) };
+        let asked = match self.groups[group as usize].tuning {
+            Tuning::Static => unreachable!("static tasks are not tuned"),
+            Tuning::Auto { .. } => self.admits_auto(group, layer, view)?,
+            Tuning::Adaptive => self.admits_adaptive(group, layer, view)?,
+        };
+        (asked <= spare).then_some(asked)
+    }
+
+    fn admits_adaptive(&mut self, group: u32, layer: LayerId, view: &View<'_>) -> Option<u64> {
+        if self.aside[layer.0 as usize].is_some() {
+            return None;
+        }
+        let function = self.groups[group as usize].function;
+        let slots = view.slots(layer).max(1);
+        let window = self.window(function, layer, slots, view.now);
+        let (tasks, running) = (window.tasks(slots), window.running);
+        // One of each function may always run: nobody waits for ever for the windows of others.
+        if view.layers.tasks(layer) >= tasks && running > 0 {
+            return None;
+        }
+        Some(share(view.layers.layer(layer).bandwidth, tasks))
+    }
+
+    fn window(
+        &mut self,
+        function: FunctionId,
+        layer: LayerId,
+        slots: u32,
+        now: Time,
+    ) -> &mut Window {
+        let kind = self.kinds[layer.0 as usize];
+        if !self.curves.contains_key(&(function, kind)) {
+            let mut others = self.curves.iter().filter(|((_, other), _)| *other == kind);
+            let curve = others.next_back().map(|(_, curve)| curve.inherited()).unwrap_or_default();
+            self.curves.insert((function, kind), curve);
+        }
+        let (kinds, windows) = (&self.kinds, &self.windows);
+        let alike = |layer: &LayerId| kinds[layer.0 as usize] == kind;
+        if !windows.contains_key(&(function, layer)) {
+            let of_it = windows.keys().filter(|(of, layer)| *of == function && alike(layer));
+            let ordinal = of_it.count();
+            let curve = &self.curves[&(function, kind)];
+            let window = Window::new(layer, curve, slots, ordinal, now);
+            self.windows.insert((function, layer), window);
+        }
+        self.windows.get_mut(&(function, layer)).expect("just made")
+    }
+
+    fn learner(&mut self, group: u32, layer: LayerId, view: &View<'_>) -> u32 {
+        let Group { function, tuning, size_class, .. } = self.groups[group as usize];
+        let key = (function, tuning, size_class, self.kinds[layer.0 as usize]);
+        if let Some(id) = self.learner_of.get(&key) {
+            return *id;
+        }
+        let name = view.functions.get(function.0 as usize).map(|function| &function.name);
+        let layer = view.layers.layer(layer);
+        let loaded = self.loaded.iter().find(|learned| {
+            Some(&learned.function) == name
+                && learned.size_class == size_class
+                && learned.layer == layer.name
+        });
+        let bandwidth = layer.bandwidth.unwrap_or(0);
+        let registry =
+            loaded.map(|learned| registry::Registry::loaded(&learned.entries, bandwidth));
+        let bounds = match tuning {
+            Tuning::Auto { bounds } => bounds,
+            _ => None,
+        };
+        self.learners.push((key, Learner::new(bounds, registry.unwrap_or_default())));
+        let id = (self.learners.len() - 1) as u32;
+        self.learner_of.insert(key, id);
+        self.choose(group, view);
+        id
+    }
+
+    fn admits_auto(&mut self, group: u32, layer: LayerId, view: &View<'_>) -> Option<u64> {
+        let Some(ground) = view.ground(layer) else { return Some(0) };
+        let id = self.learner(group, layer, view);
+        let idle = view.layers.tasks(layer) == 0;
+        let free = self.aside[layer.0 as usize].is_none_or(|other| other == id);
+        let wants = self.learners[id as usize].1.wants_epoch(idle);
+        if wants && free && self.could_run(group, layer, view) {
+            self.learners[id as usize].1.begin(ground, view.now);
+        }
+        if let Phase::Settled(constraint) = self.learners[id as usize].1.phase {
+            return self.aside[layer.0 as usize].is_none().then_some(constraint);
+        }
+        let epoch = self.learners[id as usize].1.epoch()?;
+        let (at, running) = (epoch.ground.layer, epoch.running);
+        if at != layer {
+            let stays = running > 0 || self.wanted(id, at, view);
+            if stays || !free || !self.could_run(group, layer, view) {
+                return None;
+            }
+            self.leave(id, at);
+            self.learners[id as usize].1.epoch_mut()?.ground = ground;
+        }
+        if !free || (running == 0 && !self.could_run(group, layer, view)) {
+            return None;
+        }
+        self.aside[layer.0 as usize] = Some(id);
+        let epoch = self.learners[id as usize].1.epoch()?;
+        let alone = view.layers.tasks(layer) == epoch.running;
+        (alone && epoch.takes_more()).then_some(epoch.constraint)
+    }
+
+    /// Whether some ready task of a group fits an idle layer.
+    fn could_run(&self, group: u32, layer: LayerId, view: &View<'_>) -> bool {
+        let mut room = Room::default();
+        let slot = Slot { executor: crate::api::ExecutorId(0), layer: Some(layer) };
+        let capacity = view.layers.layer(layer).capacity.unwrap_or(u64::MAX);
+        room.add(slot, self.groups[group as usize].kind, u64::MAX, capacity);
+        self.groups[group as usize].line.first(&room).is_some()
+    }
+
+    /// Whether a learner has ready tasks that can run on a layer.
+    fn wanted(&self, learner: u32, layer: LayerId, view: &View<'_>) -> bool {
+        let (function, tuning, size_class, _) = self.learners[learner as usize].0;
+        let others = self.aside[layer.0 as usize].is_some_and(|other| other != learner);
+        let mut groups = self.ready.iter().filter(|group| {
+            let group = &self.groups[**group as usize];
+            (group.function, group.tuning, group.size_class) == (function, tuning, size_class)
+                && group.only.is_none_or(|only| only == layer)
+        });
+        !others && view.slots(layer) > 0 && groups.any(|group| self.could_run(*group, layer, view))
+    }
+
+    fn leave(&mut self, learner: u32, layer: LayerId) {
+        self.aside[layer.0 as usize].take_if(|other| *other == learner);
+    }
+
+    /// Layers are no longer set aside for those who have nothing to run there.
+    fn release(&mut self, view: &View<'_>) {
+        for layer in (0..self.aside.len() as u32).map(LayerId) {
+            let Some(id) = self.aside[layer.0 as usize] else { continue };
+            let here = self.learners[id as usize].1.epoch();
+            let here = here.filter(|epoch| epoch.ground.layer == layer);
+            if !here.is_some_and(|epoch| epoch.running > 0 || self.wanted(id, layer, view)) {
+                self.aside[layer.0 as usize] = None;
+            }
+        }
+    }
+
+    fn started(&mut self, found: &Found, view: &View<'_>) {
+        let Some(layer) = found.slot.layer else { return };
+        let group = &self.groups[found.group as usize];
+        let mut epoch = None;
+        if group.tuning == Tuning::Adaptive {
+            let window = self.windows.get_mut(&(group.function, layer));
+            window.expect("it admitted the task").running += 1;
+        } else if view.ground(layer).is_some() {
+            let id = self.learner(found.group, layer, view);
+            let number = self.learners[id as usize].1.started(view.now);
+            epoch = number.map(|number| (id, number));
+        }
+        let area = self.lanes[layer.0 as usize].area;
+        let bytes = found.request.constraint.size;
+        let flight = Flight { group: found.group, layer, started: view.now, area, epoch, bytes };
+        self.flights.insert(found.request.task, flight);
+    }
+
+    /// The tasks on a layer are about to become more or fewer.
+    fn advance(&mut self, layer: LayerId, tasks: u32, now: Time) {
+        if let Some(lane) = self.lanes.get_mut(layer.0 as usize) {
+            lane.area += u128::from(tasks) * u128::from(now.saturating_sub(lane.until));
+            lane.until = now;
+        }
+    }
+
+    /// A task is off its layer: after `ran` nanoseconds, or (`None`) for nothing. Gives whether
+    /// the window of its function became another.
+    fn off(
+        &mut self,
+        task: TaskId,
+        ran: Option<u64>,
+        view: &View<'_>,
+    ) -> Option<(FunctionId, LayerId)> {
+        let flight = self.flights.remove(&task)?;
+        if let Some((id, number)) = flight.epoch {
+            self.learners[id as usize].1.ended(number, ran, flight.bytes, view.now);
+            if self.learners[id as usize].1.epoch().is_none() {
+                self.leave(id, flight.layer);
+                self.choose(flight.group, view);
+            }
+        }
+        let group = &self.groups[flight.group as usize];
+        let (function, waiting) = (group.function, group.ready > 0);
+        if group.tuning != Tuning::Adaptive {
+            return None;
+        }
+        let kind = self.kinds[flight.layer.0 as usize];
+        let window = self.windows.get_mut(&(function, flight.layer)).expect("it runs there");
+        window.running -= 1;
+        ran?;
+        let curve = self.curves.get_mut(&(function, kind)).expect("it runs there");
+        if flight.bytes > 0 && !curve.bytes {
+            curve.count_bytes();
+        } else if flight.bytes == 0 && curve.bytes {
+            return None;
+        }
+        let area = self.lanes[flight.layer.0 as usize].area - flight.area;
+        let work = if curve.bytes { flight.bytes as f64 } else { 1.0 };
+        let (started, now) = (flight.started, view.now);
+        let sample = Sample { started, now, area: area as f64, work };
+        let slots = view.slots(flight.layer).max(1);
+        let changed = window.sample(curve, sample, slots, waiting);
+        changed.then_some((function, flight.layer))
+    }
+}
+
+/// What each of so many tasks may ask of a bandwidth.
+fn share(bandwidth: Option<u64>, tasks: u32) -> u64 {
+    bandwidth.map_or(0, |all| (all / u64::from(tasks.max(1))).max(1).min(all))
+}
