@@ -1,17 +1,20 @@
 //! [`Fault`]: why a value will never come. `alongside.errors.of` makes the exception.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use runtime::{Cause, Failure, RUNTIME_ERROR_PREFIX};
+use runtime::{Cause, Failure, RUNTIME_ERROR_PREFIX, SYSTEM_ERROR_PREFIX};
 
 use crate::buffer::{parts, Owner};
 
 /// What happened at the root, and the names from there to here.
 #[pyclass(frozen, module = "alongside._native")]
+#[derive(Default)]
 pub(crate) struct Fault {
-    /// `raised`, `timed_out`, `worker_lost`, `cancelled`, `runtime` or `session`.
+    /// `raised`, `timed_out`, `worker_lost`, `cancelled`, `runtime`, `system` or `session`.
     #[pyo3(get)]
     kind: &'static str,
     /// The names of the tasks, the one that failed first.
@@ -23,6 +26,12 @@ pub(crate) struct Fault {
     /// The timeout that was exceeded.
     #[pyo3(get)]
     timeout_ns: u64,
+    /// What the system said of a file, by number.
+    #[pyo3(get)]
+    errno: i32,
+    /// The file.
+    #[pyo3(get)]
+    path: OsString,
     raised: Arc<[u8]>,
 }
 
@@ -30,13 +39,9 @@ impl Fault {
     pub(crate) fn of(fault: runtime::Fault) -> Fault {
         match fault {
             runtime::Fault::Failed(failure) => Fault::of_failure(&failure),
-            runtime::Fault::Session(text) => Fault {
-                kind: "session",
-                chain: Vec::new(),
-                text: text.to_string(),
-                timeout_ns: 0,
-                raised: Arc::default(),
-            },
+            runtime::Fault::Session(text) => {
+                Fault { kind: "session", text: text.to_string(), ..Fault::default() }
+            }
         }
     }
 
@@ -48,8 +53,7 @@ impl Fault {
             from = &before.from;
         }
         chain.reverse();
-        let mut fault =
-            Fault { kind: "", chain, text: String::new(), timeout_ns: 0, raised: Arc::default() };
+        let mut fault = Fault { chain, ..Fault::default() };
         match &failure.cause {
             Cause::Cancelled => fault.kind = "cancelled",
             Cause::TimedOut(timeout_ns) => {
@@ -60,18 +64,25 @@ impl Fault {
                 fault.kind = "worker_lost";
                 fault.text = reason.to_string();
             }
-            Cause::Raised(payload) => match payload.strip_prefix(RUNTIME_ERROR_PREFIX) {
-                Some(text) => {
-                    fault.kind = "runtime";
-                    fault.text = String::from_utf8_lossy(text).into_owned();
-                }
-                None => {
-                    fault.kind = "raised";
-                    fault.raised = payload.clone();
-                }
-            },
+            Cause::Raised(payload) => fault.raise(payload),
         }
         fault
+    }
+
+    fn raise(&mut self, payload: &Arc<[u8]>) {
+        let told =
+            payload.strip_prefix(SYSTEM_ERROR_PREFIX).and_then(|rest| rest.split_at_checked(4));
+        if let Some((errno, path)) = told {
+            self.kind = "system";
+            self.errno = i32::from_le_bytes(errno.try_into().unwrap_or_default());
+            self.path = OsString::from_vec(path.to_vec());
+        } else if let Some(text) = payload.strip_prefix(RUNTIME_ERROR_PREFIX) {
+            self.kind = "runtime";
+            self.text = String::from_utf8_lossy(text).into_owned();
+        } else {
+            self.kind = "raised";
+            self.raised = payload.clone();
+        }
     }
 }
 

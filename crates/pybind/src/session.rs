@@ -10,8 +10,9 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use runtime::{
-    block, Call, Constraint, DatumId, FileError, FileUse, FunctionSpec, GraphEnd, Kind, OnFailure,
-    Options, Overrides, PolicyKind, Spawned, StartError, Tuning, Value, WaitEnd, WaitFor,
+    block, Builtin, Call, Constraint, DatumId, FileError, FileUse, FunctionSpec, GraphEnd, Kind,
+    OnFailure, Options, Overrides, PolicyKind, Spawned, StartError, Tuning, Value, WaitEnd,
+    WaitFor,
 };
 
 use crate::buffer::{Given, COPY_BYTES_DETACHED_MIN};
@@ -81,6 +82,15 @@ fn on_failure(text: &str) -> PyResult<OnFailure> {
         "ignore" => OnFailure::Ignore,
         "cancel_dependents" => OnFailure::CancelDependents,
         _ => return Err(PyValueError::new_err(format!("on_failure={text:?} is unknown"))),
+    })
+}
+
+fn builtin((name, offset, size): (&str, u64, Option<u64>)) -> PyResult<Builtin> {
+    Ok(match name {
+        "read" => Builtin::Read { offset, size },
+        "write" => Builtin::Write,
+        "copy" => Builtin::Copy,
+        _ => return Err(PyValueError::new_err(format!("{name:?} is no built-in task"))),
     })
 }
 
@@ -185,7 +195,8 @@ impl Session {
     }
 
     /// Submits a call whose inputs were noted while it was pickled. Gives a future, or a tuple.
-    #[pyo3(signature = (function, data, buffers, files=None))]
+    /// `builtin` is what the engine is to do of it: `(name, offset, size)`.
+    #[pyo3(signature = (function, data, buffers, files=None, builtin=None))]
     fn spawn<'py>(
         &self,
         py: Python<'py>,
@@ -193,6 +204,7 @@ impl Session {
         data: &[u8],
         buffers: &Bound<'py, PyList>,
         files: Option<Vec<(u64, u8)>>,
+        builtin: Option<(&str, u64, Option<u64>)>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let Some((name, returns)) = self.named(function) else {
             return Err(errors::session(format!("function {function} was forgotten")));
@@ -203,9 +215,9 @@ impl Session {
             let direction = slots::direction(direction)?;
             uses.push(FileUse { datum: DatumId::from_bits(datum), direction });
         }
-        let inputs = slots::take();
-        let call =
-            Call { function, arguments, inputs, files: uses, overrides: Overrides::default() };
+        let builtin = builtin.map(self::builtin).transpose()?;
+        let (inputs, overrides) = (slots::take(), Overrides::default());
+        let call = Call { function, arguments, inputs, files: uses, builtin, overrides };
         let Spawned { returns: handles, .. } = self.inner.spawn(call).map_err(errors::refused)?;
         let mut futures = Vec::with_capacity(handles.len());
         for handle in handles {

@@ -50,7 +50,7 @@ fn start(workers: usize) -> (Session, u64, u64) {
 
 fn call(session: &Session, function: u64, arguments: &Value, inputs: Vec<Input>) -> Handle {
     let (arguments, overrides) = (arguments.clone(), Overrides::default());
-    let call = Call { function, arguments, inputs, files: Vec::new(), overrides };
+    let call = Call { function, arguments, inputs, files: Vec::new(), builtin: None, overrides };
     session.spawn(call).expect("a good call").returns.pop().expect("one value")
 }
 

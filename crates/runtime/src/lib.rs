@@ -3,7 +3,8 @@
 //! In flow order: [`options`] and [`storage`] (what a session is started with), [`session`] (what
 //! a program does with it), `shell` (the state under its mutex, and the runtime thread),
 //! [`store`] (who holds which memory), [`futures`] (where outcomes are put), [`trace`] and
-//! [`statistics`] (what happened). Nothing here knows Python, or what a pickle means.
+//! [`statistics`] (what happened). Nothing here knows Python; what a pickle means, only `pickle`
+//! knows, of a few.
 
 mod failures;
 pub mod files;
@@ -14,6 +15,7 @@ pub mod machine;
 pub mod native;
 mod notify;
 pub mod options;
+mod pickle;
 pub mod ring;
 pub mod session;
 mod shell;
@@ -38,7 +40,8 @@ pub use sched::{
 };
 pub use session::Session;
 pub use shell::{
-    Call, FileUse, FunctionSpec, Input, Overrides, SessionError, SpawnError, Spawned, StartError,
+    Builtin, Call, FileUse, FunctionSpec, Input, Overrides, SessionError, SpawnError, Spawned,
+    StartError,
 };
 pub use statistics::{FunctionStatistics, Statistics};
 pub use storage::{LayerSpec, Scope, Storage, StorageError};
@@ -48,3 +51,7 @@ pub use trace::{Graph, GraphEnd, GraphNode};
 /// How the payload of a [`Cause::Raised`] begins that the runtime itself wrote; UTF-8 text
 /// follows. No pickle begins so.
 pub const RUNTIME_ERROR_PREFIX: &[u8] = b"alongside-runtime-error\0";
+
+/// How the payload of a [`Cause::Raised`] begins of a built-in task that the system refused
+/// something; four bytes of errno, little-endian, and the path follow.
+pub const SYSTEM_ERROR_PREFIX: &[u8] = b"alongside-system-error\0";

@@ -111,7 +111,8 @@ fn workers_that_cannot_start_end_the_session() {
         let future = function.ok().and_then(|function| {
             let (arguments, inputs, files) = (value("x"), vec![], vec![]);
             let overrides = Overrides::default();
-            let call = runtime::Call { function, arguments, inputs, files, overrides };
+            let call =
+                runtime::Call { function, arguments, inputs, files, builtin: None, overrides };
             session.spawn(call).ok()
         });
         if let Some(spawned) = future {

@@ -42,6 +42,7 @@ impl State {
                 if let Some(worker) = self.workers.all.get_mut(&executor.0) {
                     worker.kill("was ended because a task there ran longer than it may");
                 }
+                self.kill_engine(executor);
             }
             Instruction::Retire { executor } => self.retire(executor),
             Instruction::Resolve { version, failure } => {
@@ -54,7 +55,7 @@ impl State {
 
     fn recall(&mut self, task: TaskId, executor: sched::ExecutorId) {
         let sent = self.tasks.get(task).and_then(|task| task.sent.as_ref());
-        let claim = sent.filter(|sent| sent.executor == executor).map(|sent| sent.claim);
+        let claim = sent.filter(|sent| sent.executor == executor).and_then(|sent| sent.claim);
         let worker = self.workers.all.get_mut(&executor.0);
         let (Some(claim), Some(worker)) = (claim, worker) else { return };
         if worker.process.recall(claim) {

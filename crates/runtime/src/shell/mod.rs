@@ -12,6 +12,7 @@
 //! takes anything else while holding one. A panic under the mutex ends the session: every wait
 //! ends with an error that tells what happened.
 
+mod builtin;
 mod carry;
 mod drop_queue;
 mod receive;
@@ -42,6 +43,7 @@ use crate::notify::Notifications;
 use crate::options::Options;
 use crate::store::Store;
 
+pub use builtin::Builtin;
 use drop_queue::DropQueue;
 pub(crate) use start::start;
 pub use start::StartError;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use exec::wire::{Blob, Ended, FromWorker, List, Outcome as Told, ToWorker};
-use sched::{Direction, Event, Kind, Outcome, TaskId, VersionId};
+use sched::{Direction, Event, ExecutorId, Kind, Outcome, TaskId, VersionId};
 use smallvec::SmallVec;
 
 use super::run::runtime_error;
@@ -15,6 +15,22 @@ use crate::trace::{RecordKind, NOTHING};
 
 /// Records that are taken from one worker before others have their turn.
 const TURN_RECORDS: usize = 64;
+
+/// A run of a body that is over.
+pub(super) struct Ran {
+    pub(super) executor: ExecutorId,
+    pub(super) started_ns: u64,
+    pub(super) ended_ns: u64,
+    pub(super) cpu_ns: u64,
+    pub(super) bytes_read: u64,
+    pub(super) bytes_written: u64,
+}
+
+impl Ran {
+    pub(super) fn ns(&self) -> u64 {
+        self.ended_ns.saturating_sub(self.started_ns)
+    }
+}
 
 /// A worker said something that cannot be.
 type Nonsense = &'static str;
@@ -93,9 +109,9 @@ impl State {
         Ok(())
     }
 
-    fn is_at(&self, worker: &Worker, id: TaskId, attempt: u32) -> bool {
+    pub(super) fn is_at(&self, executor: ExecutorId, id: TaskId, attempt: u32) -> bool {
         let sent = self.tasks.get(id).and_then(|task| task.sent.as_ref());
-        sent.is_some_and(|sent| sent.executor == worker.executor && sent.attempt == attempt)
+        sent.is_some_and(|sent| sent.executor == executor && sent.attempt == attempt)
     }
 
     /// The versions that a report names: the returns, then the written inputs; each with its
@@ -133,7 +149,7 @@ impl State {
         output: usize,
         value: Value,
     ) {
-        if !self.is_at(worker, task, attempt) {
+        if !self.is_at(worker.executor, task, attempt) {
             return;
         }
         let Some((version, number)) = self.made(task).get(output).copied() else { return };
@@ -153,25 +169,39 @@ impl State {
             Told::Done { outputs } => Ok(take_values(worker, outputs)?),
             Told::Raised { blob } => Err(take_payload(worker, blob)?),
         };
-        if !self.is_at(worker, id, ended.attempt) {
+        if !self.is_at(worker.executor, id, ended.attempt) {
             return Ok(());
         }
-        let ran = ended.ended_ns.saturating_sub(ended.started_ns);
-        self.count_run(worker, id, ended, ran);
+        let run = Ran {
+            executor: worker.executor,
+            started_ns: ended.started_ns,
+            ended_ns: ended.ended_ns,
+            cpu_ns: ended.cpu_ns,
+            bytes_read: ended.bytes_read,
+            bytes_written: ended.bytes_written,
+        };
+        // The worker is not in the table while its reports are taken.
+        let busy = (worker.sent > 0).then_some((worker.kind, worker.busy_since_ns));
+        self.count_run(id, &run, busy);
         let outcome = match outcome {
             Ok(values) => self.keep_all(id, values),
             Err(payload) => Outcome::Raised(payload),
         };
         self.take_back(id);
         let executor = worker.executor;
-        let bytes = ended.bytes_read.saturating_add(ended.bytes_written);
-        if bytes > 0 && self.sched.is_tuned(id) {
-            let moved = Event::Moved { task: id, executor, bytes };
-            self.sched.handle(exec::now_ns(), moved, &mut self.out);
-        }
-        let ended = Event::Ended { task: id, executor, outcome, ran };
+        self.tell_moved(id, &run);
+        let ended = Event::Ended { task: id, executor, outcome, ran: run.ns() };
         self.sched.handle(exec::now_ns(), ended, &mut self.out);
         Ok(())
+    }
+
+    /// Tells the scheduler what a run moved, where it tunes the task; before its end.
+    pub(super) fn tell_moved(&mut self, id: TaskId, run: &Ran) {
+        let bytes = run.bytes_read.saturating_add(run.bytes_written);
+        if bytes > 0 && self.sched.is_tuned(id) {
+            let moved = Event::Moved { task: id, executor: run.executor, bytes };
+            self.sched.handle(exec::now_ns(), moved, &mut self.out);
+        }
     }
 
     /// A worker still looks at inputs of a task that ended: they stay until it says more.
@@ -201,7 +231,7 @@ impl State {
     }
 
     /// Keeps the values that a task made; what to tell the scheduler.
-    fn keep_all(&mut self, id: TaskId, values: SmallVec<[Value; 4]>) -> Outcome {
+    pub(super) fn keep_all(&mut self, id: TaskId, values: SmallVec<[Value; 4]>) -> Outcome {
         // A run that was given up counts for nothing, however it ended.
         if self.sched.state(id) == Some(sched::State::Abandoned) {
             return Outcome::Done(Box::default());
@@ -232,37 +262,36 @@ impl State {
         Outcome::Done(sizes.into())
     }
 
-    fn count_run(&mut self, worker: &Worker, id: TaskId, ended: &Ended<'_>, ran: u64) {
+    /// Counts a run; `busy` is what else its executor does, if the tables do not tell.
+    pub(super) fn count_run(&mut self, id: TaskId, run: &Ran, busy: Option<(Kind, u64)>) {
         let task = self.tasks.get(id).expect("the caller looked");
         let (label, kind) = (task.label, task.kind);
         let layer = task.sent.as_ref().and_then(|sent| sent.layer);
-        let executor = worker.executor;
+        let ran = run.ns();
         let figures = self.statistics_of(label);
         figures.runs += 1;
         figures.run_ns += ran;
-        figures.cpu_ns += ended.cpu_ns;
-        figures.bytes_read += ended.bytes_read;
-        figures.bytes_written += ended.bytes_written;
-        self.totals.bytes_read += ended.bytes_read;
-        self.totals.bytes_written += ended.bytes_written;
+        figures.cpu_ns += run.cpu_ns;
+        figures.bytes_read += run.bytes_read;
+        figures.bytes_written += run.bytes_written;
+        self.totals.bytes_read += run.bytes_read;
+        self.totals.bytes_written += run.bytes_written;
         match kind {
             Kind::Compute => self.totals.compute_ns += ran,
             Kind::Io | Kind::Engine => self.totals.io_ns += ran,
         }
-        self.overlap.ran(kind, ended.started_ns, ended.ended_ns);
+        self.overlap.ran(kind, run.started_ns, run.ended_ns);
         if self.overlap.is_full() {
             let mut running = self.running();
-            if worker.sent > 0 {
-                running.push((worker.kind, worker.busy_since_ns));
-            }
+            running.extend(busy);
             self.overlap.settle(exec::now_ns(), running.into_iter());
         }
         self.trace_task(RecordKind::Ran, id, |record| {
-            record.time_ns = ended.started_ns;
-            record.executor = executor.0;
+            record.time_ns = run.started_ns;
+            record.executor = run.executor.0;
             record.layer = layer.map_or(NOTHING, |layer| layer.0);
             record.amount = ran;
-            record.other = ended.bytes_read + ended.bytes_written;
+            record.other = run.bytes_read + run.bytes_written;
         });
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use exec::process::SendError;
 use exec::wire::{Blob, InputMode, List, Path, Run, ToWorker};
-use sched::{Direction, Event, ExecutorId, Kind, LayerId, Outcome, TaskId};
+use sched::{Direction, Event, ExecutorId, LayerId, Outcome, TaskId};
 use smallvec::SmallVec;
 
 use super::state::{Sent, State};
@@ -38,8 +38,11 @@ pub(super) fn runtime_error(text: &str) -> Arc<[u8]> {
 impl State {
     /// Sends a task to its executor.
     pub(super) fn run(&mut self, shared: &Arc<Shared>, id: TaskId, place: Place) {
-        let ready = self.copy_for_groups(shared, id);
         self.place_files(id, place.layer);
+        if self.engines.has(place.executor) {
+            return self.run_by_engine(id, place);
+        }
+        let ready = self.copy_for_groups(shared, id);
         self.send_function(id, place.executor);
         let sent = ready.and_then(|()| self.send(shared, id, place));
         let sent = match sent {
@@ -58,15 +61,21 @@ impl State {
             worker.busy_since_ns = now;
         }
         worker.sent += 1;
+        self.was_sent(id, sent);
+    }
+
+    /// A task is at its executor.
+    pub(super) fn was_sent(&mut self, id: TaskId, sent: Sent) {
+        let (executor, layer) = (sent.executor, sent.layer);
         let task = self.tasks.get_mut(id).expect("it was sent");
         task.sent = Some(sent);
         let bandwidth = task.bandwidth;
         self.trace_task(RecordKind::Sent, id, |record| {
-            record.executor = place.executor.0;
-            record.layer = place.layer.map_or(crate::trace::NOTHING, |layer| layer.0);
+            record.executor = executor.0;
+            record.layer = layer.map_or(crate::trace::NOTHING, |layer| layer.0);
             record.amount = bandwidth;
         });
-        if let Some(layer) = place.layer {
+        if let Some(layer) = layer {
             self.grant(layer, |granted| {
                 granted.bandwidth += bandwidth;
                 granted.tasks += 1;
@@ -165,7 +174,7 @@ impl State {
             paths: paths.collect(),
             returns: task.returns,
             writes,
-            durable: task.durable && task.kind == Kind::Io,
+            durable: task.durable && task.kind.is_io(),
         };
         let worker = self.workers.all.get_mut(&place.executor.0).expect("only live executors run");
         let Place { executor, attempt, layer } = place;
@@ -186,6 +195,6 @@ impl State {
                 sent.expect("the record has the length that was told")
             }
         };
-        Ok(Sent { executor, attempt, claim, layer, pins })
+        Ok(Sent { executor, attempt, claim: Some(claim), layer, pins })
     }
 }

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use exec::process::Pool;
 use sched::{Config, Layer, NodeId, Sched};
 
+use super::builtin::Engines;
 use super::signals::Mask;
 use super::state::{Granted, State};
 use super::table::Table;
@@ -88,6 +89,7 @@ fn state(options: &Options) -> Result<State, StartError> {
         label_names: Vec::new(),
         files: Files::new(layers),
         workers: Workers::default(),
+        engines: Engines::default(),
         trace,
         totals: Statistics::default(),
         overlap: Overlap::default(),

@@ -11,6 +11,7 @@ use sched::{
 };
 use smallvec::SmallVec;
 
+use super::builtin::{Builtin, Engines};
 use super::table::Table;
 use super::workers::Workers;
 use crate::files::Files;
@@ -77,7 +78,8 @@ impl Version {
 pub(crate) struct Sent {
     pub(crate) executor: ExecutorId,
     pub(crate) attempt: u32,
-    pub(crate) claim: Claim,
+    /// The worker's; the engine begins a task when it gets it.
+    pub(crate) claim: Option<Claim>,
     pub(crate) layer: Option<LayerId>,
     /// Memory that the run may look at until it has ended: its record, if that was too long for
     /// a message, and values of groups, which may fail (and be discarded) while it runs.
@@ -98,6 +100,8 @@ pub(crate) struct Task {
     /// Which files it uses (the accesses after them).
     pub(crate) files: SmallVec<[(DatumId, Direction); 1]>,
     pub(crate) returns: u32,
+    /// What the engine does of it, if it can.
+    pub(crate) builtin: Option<Builtin>,
     pub(crate) durable: bool,
     pub(crate) bandwidth: u64,
     pub(crate) sent: Option<Sent>,
@@ -133,6 +137,7 @@ pub(crate) struct State {
     pub(crate) label_names: Vec<u32>,
     pub(crate) files: Files,
     pub(crate) workers: Workers,
+    pub(super) engines: Engines,
     pub(crate) trace: Trace,
     pub(crate) totals: Statistics,
     pub(crate) overlap: Overlap,
@@ -214,7 +219,8 @@ impl State {
     /// What runs now, as far as the driver knows: kind and start.
     pub(crate) fn running(&self) -> Vec<(Kind, u64)> {
         let busy = self.workers.all.values().filter(|worker| worker.sent > 0);
-        busy.map(|worker| (worker.kind, worker.busy_since_ns)).collect()
+        let engines = self.engines.busy_since_ns().map(|since| (Kind::Io, since));
+        busy.map(|worker| (worker.kind, worker.busy_since_ns)).chain(engines).collect()
     }
 
     /// The figures as they are now.

@@ -12,7 +12,8 @@ use super::{Phase, Shared, STOPPED};
 use crate::fork;
 use crate::futures::{Signal, WaitEnd};
 
-/// How long a worker that has nothing to do may take to end by itself.
+/// How long a worker that has nothing to do may take to end by itself, and the operations of
+/// built-in tasks to come back from the kernel.
 const GRACE: Duration = Duration::from_secs(2);
 /// What futures say that were open when the session was closed.
 const LEFT_OPEN: &str = "the session was closed before this task ended";
@@ -78,11 +79,18 @@ pub(super) fn end(shared: &Arc<Shared>, pool: Pool) {
     let why = state.broken.clone();
     let workers = std::mem::take(&mut state.workers.all);
     state.workers.to_start.clear();
+    let queue = state.engines.queue.take();
     state.totals.store_bytes_peak = shared.live_store().bytes().1;
     state.fail_all(why.as_ref().unwrap_or(&left_open));
     state.ended = Some(why.unwrap_or_else(|| STOPPED.into()));
     drop(state);
+    if let Some(queue) = &queue {
+        queue.stop();
+    }
     end_workers(&pool, workers.into_values().collect());
+    if let Some(queue) = queue {
+        queue.wait_stopped(GRACE);
+    }
     shared.notifications.close();
     if let Some(resources) = shared.resources.write().take() {
         resources.store.close();

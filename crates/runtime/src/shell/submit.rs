@@ -9,6 +9,7 @@ use sched::{
 };
 use smallvec::SmallVec;
 
+use super::builtin::Builtin;
 use super::state::{Function, State, Task, Version};
 use super::{SessionError, Shared};
 use crate::futures::{Core, Handle};
@@ -103,6 +104,8 @@ pub struct Call {
     pub inputs: Vec<Input>,
     /// The files that it uses.
     pub files: Vec<FileUse>,
+    /// What the engine is to do of it by itself; of I/O functions that return one value.
+    pub builtin: Option<Builtin>,
     /// What is different this time.
     pub overrides: Overrides,
 }
@@ -211,7 +214,6 @@ impl State {
     ) -> Result<Spawned, SpawnError> {
         let spec = self.task_spec(shared, &call)?;
         let now = exec::now_ns();
-        let (returns, kind) = (spec.returns, spec.kind);
         let bandwidth = spec.constraint.bandwidth;
         let renamed = call.overrides.name.clone();
         let taken = self.sched.submit(now, &spec, &mut self.out).map_err(SpawnError::Refused)?;
@@ -219,6 +221,7 @@ impl State {
         let function = self.functions.get_mut(&call.function).expect("looked up above");
         function.tasks += 1;
         let (label, durable) = (function.label, function.spec.durable);
+        let (returns, kind) = (spec.returns, function.spec.kind);
         let name = match renamed.filter(|_| self.trace.records_all()) {
             Some(name) => self.trace.name(name),
             None => self.label_names[label.0 as usize],
@@ -235,15 +238,19 @@ impl State {
             inputs,
             files,
             returns,
+            builtin: call.builtin,
             durable,
             bandwidth,
             sent: None,
         };
         self.tasks.insert(id, task);
+        if spec.kind == Kind::Engine {
+            self.want_engine();
+        }
         self.totals.submitted += 1;
         self.statistics_of(label).submitted += 1;
         self.trace_task(RecordKind::Submitted, id, |record| {
-            record.amount = u64::from(kind == Kind::Io);
+            record.amount = u64::from(kind.is_io());
         });
         self.add_versions(id, &taken.outputs);
         let returned = &taken.outputs[..returns as usize];
@@ -274,10 +281,11 @@ impl State {
             accesses.push(Access { target, region: Region::Whole, direction });
         }
         let (spec, over) = (&function.spec, &call.overrides);
+        let by_engine = call.builtin.is_some() && spec.kind == Kind::Io;
         Ok(TaskSpec {
             function: function.label,
             name: Arc::clone(over.name.as_ref().unwrap_or(&spec.name)),
-            kind: spec.kind,
+            kind: if by_engine { Kind::Engine } else { spec.kind },
             cpus: over.cpus.unwrap_or(spec.cpus),
             priority: over.priority.unwrap_or(spec.priority),
             retries: over.retries.unwrap_or(spec.retries),
@@ -288,7 +296,7 @@ impl State {
             returns: over.returns.unwrap_or(spec.returns),
             accesses,
             produces: 0,
-            layer: (spec.kind == Kind::Io).then(|| self.layer_for(&call.files)).flatten(),
+            layer: spec.kind.is_io().then(|| self.layer_for(&call.files)).flatten(),
         })
     }
 

@@ -36,7 +36,8 @@ fn silent() -> (Session, Handle) {
     };
     let function = session.function(spec).expect("alive");
     let (arguments, overrides) = (Value::inline(*b""), Overrides::default());
-    let call = Call { function, arguments, inputs: vec![], files: vec![], overrides };
+    let call =
+        Call { function, arguments, inputs: vec![], files: vec![], builtin: None, overrides };
     let future = session.spawn(call).expect("a good call").returns.pop().expect("one");
     (session, future)
 }

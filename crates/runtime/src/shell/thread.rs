@@ -15,6 +15,7 @@ use exec::{Linger, Turns};
 use parking_lot::MutexGuard;
 use sched::{Event, Kind};
 
+use super::builtin::Queue;
 use super::signals::Mask;
 use super::state::State;
 use super::workers::Death;
@@ -84,16 +85,16 @@ impl Runtime<'_> {
     fn start_first(&mut self) -> Result<(), String> {
         let workers = self.shared.options.workers;
         let kinds = std::iter::once(Kind::Io).chain(std::iter::repeat_n(Kind::Compute, workers));
-        kinds.into_iter().try_for_each(|kind| self.start(kind).map_err(|error| error.to_string()))
+        kinds.into_iter().try_for_each(|kind| self.start(kind))
     }
 
-    /// Starts one worker.
-    fn start(&self, kind: Kind) -> Result<(), exec::process::SpawnError> {
+    /// Starts one worker, or the engine of built-in tasks.
+    fn start(&self, kind: Kind) -> Result<(), String> {
         let options = &self.shared.options;
         let (exec_kind, slots) = match kind {
             Kind::Compute => (exec::process::Kind::Compute, 1),
             Kind::Io => (exec::process::Kind::Io, options.io_executors as u32),
-            Kind::Engine => unreachable!("the shell has no engine"),
+            Kind::Engine => return self.start_engine(),
         };
         let spec = Spec {
             kind: exec_kind,
@@ -103,8 +104,17 @@ impl Runtime<'_> {
         };
         let executor = self.shared.state.lock().workers.next_executor();
         let spawn = || self.pool.spawn(&spec, u64::from(executor.0));
-        let process = self.program.during(spawn)?;
+        let process = self.program.during(spawn).map_err(|error| error.to_string())?;
         self.shared.state.lock().workers.add(executor, kind, slots, process);
+        Ok(())
+    }
+
+    fn start_engine(&self) -> Result<(), String> {
+        let queue = Queue::start(self.shared);
+        let queue = queue.map_err(|error| format!("the thread for built-in tasks: {error}"))?;
+        let known = self.shared.with(|state| state.engine_started(Arc::clone(&queue)));
+        // A session that has ended says so elsewhere.
+        known.unwrap_or_else(|_| queue.stop());
         Ok(())
     }
 

@@ -272,6 +272,7 @@ impl State {
                 self.workers.to_start.push(worker.kind);
             }
         }
+        self.retire_engine(executor);
     }
 }
 

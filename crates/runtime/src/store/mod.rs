@@ -11,6 +11,7 @@ pub mod block;
 mod mapped;
 
 use std::fmt;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -100,8 +101,9 @@ impl Store {
         let mut inner = self.inner.lock();
         let used = inner.allocator.used_bytes();
         let full = StoreFull { asked: len, in_use: used, max: self.max };
-        let (rounded, _) = allocator::rounded(len);
-        if len > self.max || used + rounded > self.max.next_multiple_of(allocator::PAGE_BYTES) {
+        let rounded = |len| allocator::rounded(len).0;
+        let most = self.max.next_multiple_of(allocator::PAGE_BYTES);
+        if len > self.max || used + rounded(len) > most {
             return Err(full);
         }
         let mut found = inner.allocator.allocate(len);
@@ -221,13 +223,24 @@ impl Pin {
 
     /// Writes a range that was just allocated.
     fn fill(&self, write: impl FnOnce(&mut [u8])) {
+        let place = self.part(0, self.len);
+        // SAFETY: `fill` is called once, by who allocated the range, before anyone else has it.
+        write(unsafe { std::slice::from_raw_parts_mut(place.as_ptr(), self.len as usize) });
+    }
+
+    /// Where `len` bytes from `at` on can be written, by who allocated the range and before anyone
+    /// else has it.
+    ///
+    /// # Panics
+    /// If they are not within the range.
+    pub(crate) fn part(&self, at: u64, len: u64) -> NonNull<u8> {
+        assert!(at.checked_add(len).is_some_and(|end| end <= self.len), "{len} bytes at {at}");
         let Store { heap, inner, .. } = &*self.range.store;
-        let (offset, len) = (self.range.offset, self.len);
+        let offset = self.range.offset + at;
         if len >= PREFAULT_BYTES_MIN && !inner.lock().mapped.set(offset, len) {
             heap.prefault_write(offset, len);
         }
-        // SAFETY: `fill` is called once, by who allocated the range, before anyone else has it.
-        write(unsafe { heap.slice_mut(self.range.offset, self.len) });
+        heap.writer(offset, len)
     }
 }
 

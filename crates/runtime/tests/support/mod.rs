@@ -136,6 +136,7 @@ impl Rig {
             inputs,
             files: Vec::new(),
             overrides: Overrides::default(),
+            builtin: None,
         }
     }
 

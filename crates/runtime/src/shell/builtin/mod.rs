@@ -1,0 +1,240 @@
+//! Built-in I/O tasks: files are read, written and copied by the engine, straight between shared
+//! memory and storage, without a worker process and without a thread for each.
+//!
+//! For the scheduler the engine is an executor with [`TASKS_MAX`] slots. It comes up when the first
+//! such task is called. A task goes to its [`thread`](thread) as a small state machine ([`work`]),
+//! and comes back with its value ([`memory`]). Nothing can be taken out of the kernel: a task whose
+//! time is up stops after the operation that is under way, and only then is the executor that it
+//! ran on lost; a new one takes the other tasks meanwhile.
+
+mod folders;
+mod memory;
+mod thread;
+mod work;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use sched::{DatumId, Event, ExecutorId, Kind, NodeId, Outcome, TaskId};
+use smallvec::{smallvec, SmallVec};
+
+use super::receive::Ran;
+use super::run::Place;
+use super::state::{Sent, State};
+use crate::store::block;
+use crate::store::Value;
+use crate::trace::{Record, RecordKind};
+use crate::{pickle, Direction};
+use memory::Data;
+pub(crate) use thread::Queue;
+use work::{File, Finished, Job, Ticket, Work};
+
+/// Built-in tasks that are under way at a time; each has at most two files open.
+const TASKS_MAX: u32 = 128;
+
+/// A task that the engine does by itself, with the files and the value of its call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Builtin {
+    /// Gives the bytes of the first file, as a pickled `bytes`.
+    Read {
+        /// From where on.
+        offset: u64,
+        /// How many at most; `None`: up to the end.
+        size: Option<u64>,
+    },
+    /// Writes the bytes of a value into the first file: the first input, or without inputs the only
+    /// buffer of the arguments. Gives how many. A value whose bytes only Python knows is written by
+    /// the function of the call, in an I/O worker.
+    Write,
+    /// Copies the first file to the second. Gives how many bytes.
+    Copy,
+}
+
+/// One executor, as the scheduler sees it.
+struct Lane {
+    tasks: u32,
+    /// Since when there have been tasks without a break.
+    busy_since_ns: u64,
+    stop: Arc<AtomicBool>,
+    killed: bool,
+}
+
+/// What the state knows of the engine.
+#[derive(Default)]
+pub(crate) struct Engines {
+    /// Whether the runtime thread was asked to start it.
+    wanted: bool,
+    pub(super) queue: Option<Arc<Queue>>,
+    lanes: BTreeMap<ExecutorId, Lane>,
+}
+
+impl Engines {
+    /// Whether an executor is one of these.
+    pub(super) fn has(&self, executor: ExecutorId) -> bool {
+        self.lanes.contains_key(&executor)
+    }
+
+    /// Since when those that have tasks have had some.
+    pub(super) fn busy_since_ns(&self) -> impl Iterator<Item = u64> + '_ {
+        self.lanes.values().filter(|lane| lane.tasks > 0).map(|lane| lane.busy_since_ns)
+    }
+}
+
+impl State {
+    /// A built-in task was called: there has to be an engine.
+    pub(super) fn want_engine(&mut self) {
+        if !std::mem::replace(&mut self.engines.wanted, true) {
+            self.workers.to_start.push(Kind::Engine);
+        }
+    }
+
+    /// The thread was started.
+    pub(super) fn engine_started(&mut self, queue: Arc<Queue>) {
+        self.engines.queue = Some(queue);
+        self.engine_up();
+    }
+
+    fn engine_up(&mut self) {
+        let executor = self.workers.next_executor();
+        let stop = Arc::default();
+        let lane = Lane { tasks: 0, busy_since_ns: 0, stop, killed: false };
+        self.engines.lanes.insert(executor, lane);
+        let now = exec::now_ns();
+        let mut record = Record::new(now, RecordKind::ExecutorUp);
+        record.executor = executor.0;
+        (record.amount, record.other) = (TASKS_MAX.into(), 1);
+        record.task = std::process::id().into();
+        self.trace.push(record);
+        let (kind, node, slots) = (Kind::Engine, NodeId(0), TASKS_MAX);
+        let up = Event::ExecutorUp { executor, kind, node, slots };
+        self.sched.handle(now, up, &mut self.out);
+    }
+
+    /// A task there ran too long: the others go on, new ones go to another executor.
+    pub(super) fn retire_engine(&mut self, executor: ExecutorId) {
+        if self.engines.has(executor) {
+            self.engine_up();
+        }
+    }
+
+    /// Only tasks are left there that ran too long: they are to stop.
+    pub(super) fn kill_engine(&mut self, executor: ExecutorId) {
+        let Some(lane) = self.engines.lanes.get_mut(&executor) else { return };
+        lane.killed = true;
+        lane.stop.store(true, Ordering::Release);
+        if let Some(queue) = &self.engines.queue {
+            queue.look();
+        }
+        self.lose_idle_engine(executor);
+    }
+
+    fn lose_idle_engine(&mut self, executor: ExecutorId) {
+        let idle = |lane: &Lane| lane.killed && lane.tasks == 0;
+        if self.engines.lanes.get(&executor).is_some_and(idle) {
+            self.engines.lanes.remove(&executor);
+            let (started, reason) = (Vec::new(), "the engine gave a task up".into());
+            let lost = Event::ExecutorLost { executor, started, reason };
+            self.sched.handle(exec::now_ns(), lost, &mut self.out);
+        }
+    }
+
+    /// Sends a task to the engine, or says that the engine cannot do it.
+    pub(super) fn run_by_engine(&mut self, id: TaskId, place: Place) {
+        let Place { executor, attempt, layer } = place;
+        let Some(work) = self.work(id) else {
+            let refused = Event::Refused { task: id, executor };
+            self.sched.handle(exec::now_ns(), refused, &mut self.out);
+            return;
+        };
+        let task = self.tasks.get(id).expect("only live tasks run");
+        let files: SmallVec<[DatumId; 2]> = task.files.iter().map(|(datum, _)| *datum).collect();
+        let mut files = files.into_iter().map(|datum| self.file_of(datum));
+        let (first, second) = (files.next(), files.next());
+        drop(files);
+        let files = match work {
+            Work::Read { .. } => [first, None],
+            Work::Write(_) => [None, first],
+            Work::Copy => [first, second],
+        };
+        let now = exec::now_ns();
+        let lane = self.engines.lanes.get_mut(&executor).expect("the caller looked");
+        if lane.tasks == 0 {
+            lane.busy_since_ns = now;
+        }
+        lane.tasks += 1;
+        let ticket = Ticket { task: id, executor, attempt, stop: Arc::clone(&lane.stop) };
+        let job = Job::new(ticket, work, files, task.durable);
+        self.engines.queue.as_ref().expect("it is up").push(job);
+        let sent = Sent { executor, attempt, claim: None, layer, pins: smallvec![] };
+        self.was_sent(id, sent);
+    }
+
+    fn file_of(&self, datum: DatumId) -> File {
+        let file = self.files.get(datum).expect("kept while tasks use it");
+        let layers = self.files.layers();
+        let limited = file.layer.filter(|layer| layers[layer.0 as usize].limit.is_some());
+        let place = file.place.clone().expect("placed before it is sent");
+        File::new(place, limited.map(|layer| layer.0))
+    }
+
+    /// What a task moves; `None`: the engine cannot.
+    fn work(&self, id: TaskId) -> Option<Work> {
+        let task = self.tasks.get(id).expect("only live tasks run");
+        let needed = if task.builtin == Some(Builtin::Copy) { 2 } else { 1 };
+        if task.files.len() != needed {
+            return None;
+        }
+        Some(match task.builtin? {
+            Builtin::Read { offset, size } => Work::Read { offset, size },
+            Builtin::Copy => Work::Copy,
+            Builtin::Write => Work::Write(self.data(id)?),
+        })
+    }
+
+    /// The bytes that a task writes.
+    fn data(&self, id: TaskId) -> Option<Data> {
+        let task = self.tasks.get(id).expect("only live tasks run");
+        let value = match &*task.inputs {
+            [] => &task.arguments,
+            [Direction::In] => {
+                let read = self.sched.bound(id)[0].read?;
+                self.versions.get(read)?.value.as_ref()?
+            }
+            _ => return None,
+        };
+        let range = match &*task.inputs {
+            [] => match &*block::parse(value.as_bytes())?.buffers {
+                [buffer] => buffer.clone(),
+                _ => return None,
+            },
+            _ => pickle::raw_bytes(value.as_bytes())?,
+        };
+        Some(Data::new(Value::clone(value), range))
+    }
+
+    /// A task that the engine did is over.
+    fn built_in_over(&mut self, finished: Finished) {
+        let Finished { ticket, started_ns, bytes_read, bytes_written, outcome } = finished;
+        let Ticket { task: id, executor, attempt, .. } = ticket;
+        self.at = Some(id);
+        let ended_ns = exec::now_ns();
+        if let Some(lane) = self.engines.lanes.get_mut(&executor) {
+            lane.tasks -= 1;
+        }
+        if self.is_at(executor, id, attempt) {
+            let cpu_ns = 0;
+            let ran = Ran { executor, started_ns, ended_ns, cpu_ns, bytes_read, bytes_written };
+            self.count_run(id, &ran, None);
+            let outcome = match outcome {
+                Ok(value) => self.keep_all(id, smallvec![value]),
+                Err(payload) => Outcome::Raised(payload),
+            };
+            self.take_back(id);
+            self.tell_moved(id, &ran);
+            let ended = Event::Ended { task: id, executor, outcome, ran: ran.ns() };
+            self.sched.handle(ended_ns, ended, &mut self.out);
+        }
+        self.lose_idle_engine(executor);
+    }
+}

@@ -1,0 +1,575 @@
+//! One built-in task: a small state machine, whose answers are operations for the engine.
+//!
+//! ```text
+//! open the source -> open the target -> pieces -> flush -> close the target -> close the source
+//!   -> flush the folders of the target -> over
+//! ```
+//!
+//! A task leaves out what it does not need. After an error, or when it is to stop, it only closes
+//! what it opened. It has one operation under way at a time, and owns the memory that this uses.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use exec::limiter::{Limiters, Writer};
+use ops::{Answer, Completion, Errno, Op};
+use sched::{ExecutorId, TaskId};
+
+use super::folders::{self, Flush, Settled};
+use super::memory::{Data, Room};
+use crate::pickle;
+use crate::shell::run::runtime_error;
+use crate::store::{Store, Value};
+use crate::SYSTEM_ERROR_PREFIX;
+
+/// What goes in one operation at most: a task that is to stop does so between two.
+const PIECE_BYTES: u64 = 8 << 20;
+/// What passes a limiter at once: small, so that tasks that share a layer take turns.
+const LIMITED_PIECE_BYTES: u64 = 256 << 10;
+/// Permissions of a new file, before the umask.
+const PERMISSIONS: u32 = 0o666;
+
+/// What all tasks use.
+pub(super) struct Tools {
+    pub(super) store: Arc<Store>,
+    pub(super) limiters: Limiters,
+    pub(super) settled: Settled,
+    /// The session ends: no task goes on.
+    pub(super) stopping: bool,
+}
+
+/// Which run of which task this is, and what ends it.
+#[derive(Clone, Debug)]
+pub(super) struct Ticket {
+    pub(super) task: TaskId,
+    pub(super) executor: ExecutorId,
+    pub(super) attempt: u32,
+    /// Its time was up: it is to go no further.
+    pub(super) stop: Arc<AtomicBool>,
+}
+
+/// A file that a task uses.
+#[derive(Debug)]
+pub(super) struct File {
+    path: PathBuf,
+    /// Its layer, if the bandwidth there is emulated.
+    limiter: Option<u32>,
+    /// There, it counts as one that reads or writes from its first transfer on.
+    writer: Option<Writer>,
+    fd: Option<OwnedFd>,
+}
+
+impl File {
+    pub(super) fn new(path: PathBuf, limiter: Option<u32>) -> File {
+        File { path, limiter, writer: None, fd: None }
+    }
+
+    fn open(&self, flags: i32) -> Op {
+        let path: CString = folders::c_path(&self.path);
+        Op::Open { path, flags: flags | libc::O_CLOEXEC, mode: PERMISSIONS }
+    }
+
+    fn raw(&self) -> i32 {
+        self.fd.as_ref().expect("it was opened before").as_raw_fd()
+    }
+
+    fn close(&mut self) -> Option<Op> {
+        Some(Op::Close { fd: self.fd.take()?.into_raw_fd() })
+    }
+}
+
+/// What a task moves.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// Bytes of a file into a value.
+    Read {
+        /// From where on.
+        offset: u64,
+        /// How many at most.
+        size: Option<u64>,
+    },
+    /// A value into a file.
+    Write(Data),
+    /// A file into another.
+    Copy,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    OpenSource,
+    OpenTarget,
+    Move,
+    Sync,
+    CloseTarget,
+    CloseSource,
+    Folders,
+    Over,
+}
+
+impl Stage {
+    fn next(self) -> Stage {
+        match self {
+            Stage::OpenSource => Stage::OpenTarget,
+            Stage::OpenTarget => Stage::Move,
+            Stage::Move => Stage::Sync,
+            Stage::Sync => Stage::CloseTarget,
+            Stage::CloseTarget => Stage::CloseSource,
+            Stage::CloseSource => Stage::Folders,
+            Stage::Folders | Stage::Over => Stage::Over,
+        }
+    }
+}
+
+/// Why a task failed.
+#[derive(Debug)]
+enum Trouble {
+    /// The system refused something of a file.
+    System(Errno, PathBuf),
+    /// The runtime did.
+    Runtime(String),
+}
+
+/// What a task wants now.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// An operation; [`Job::completed`] follows.
+    Do(Op),
+    /// To be asked again at this time.
+    Wait(u64),
+    /// Nothing: [`Job::finish`] it.
+    Over,
+}
+
+/// How a task ended.
+pub(super) struct Finished {
+    pub(super) ticket: Ticket,
+    pub(super) started_ns: u64,
+    pub(super) bytes_read: u64,
+    pub(super) bytes_written: u64,
+    /// Its value, or the payload of its failure.
+    pub(super) outcome: Result<Value, Arc<[u8]>>,
+}
+
+/// A task that the engine works on.
+pub(super) struct Job {
+    ticket: Ticket,
+    started_ns: u64,
+    source: Option<File>,
+    target: Option<File>,
+    work: Work,
+    room: Option<Room>,
+    stage: Stage,
+    /// Bytes that were moved, and that are to be.
+    done: u64,
+    total: u64,
+    /// Until when its layers are busy with what it moved.
+    busy_until_ns: u64,
+    /// Whether the next piece was accounted for.
+    paid: bool,
+    /// Whether missing folders were made.
+    made_folders: bool,
+    flush: Option<Flush>,
+    trouble: Option<Trouble>,
+}
+
+impl Job {
+    pub(super) fn new(ticket: Ticket, work: Work, files: [Option<File>; 2], durable: bool) -> Job {
+        let [source, target] = files;
+        let total = if let Work::Write(data) = &work { data.len() } else { 0 };
+        let flush = target.as_ref().filter(|_| durable).map(|file| Flush::new(&file.path));
+        Job {
+            ticket,
+            started_ns: exec::now_ns(),
+            source,
+            target,
+            work,
+            room: None,
+            stage: Stage::OpenSource,
+            done: 0,
+            total,
+            busy_until_ns: 0,
+            paid: false,
+            made_folders: false,
+            flush,
+            trouble: None,
+        }
+    }
+
+    /// What to do now.
+    pub(super) fn next(&mut self, tools: &Tools) -> Next {
+        if tools.stopping || self.ticket.stop.load(Ordering::Acquire) {
+            self.trouble.get_or_insert_with(|| Trouble::Runtime("it was stopped".into()));
+        }
+        loop {
+            let closes = matches!(self.stage, Stage::CloseTarget | Stage::CloseSource);
+            let goes_on = self.trouble.is_none() || closes;
+            let next = match self.stage {
+                Stage::Over => Some(Next::Over),
+                _ if !goes_on => None,
+                Stage::OpenSource => {
+                    self.source.as_ref().map(|file| Next::Do(file.open(libc::O_RDONLY)))
+                }
+                Stage::OpenTarget => {
+                    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+                    self.target.as_ref().map(|file| Next::Do(file.open(flags)))
+                }
+                Stage::Move => self.piece(tools),
+                Stage::Sync => self.flush.as_ref().and(self.target.as_ref()).map(|file| {
+                    let fd = file.raw();
+                    Next::Do(Op::Fsync { fd })
+                }),
+                Stage::CloseTarget => self.target.as_mut().and_then(File::close).map(Next::Do),
+                Stage::CloseSource => self.source.as_mut().and_then(File::close).map(Next::Do),
+                Stage::Folders => self.flush.as_mut().and_then(Flush::next).map(Next::Do),
+            };
+            match next {
+                Some(next) => return next,
+                None => self.stage = self.stage.next(),
+            }
+        }
+    }
+
+    fn is_limited(&self) -> bool {
+        [&self.target, &self.source].into_iter().flatten().any(|file| file.limiter.is_some())
+    }
+
+    /// Accounts for a transfer on the layers whose bandwidth is emulated.
+    fn pay(&mut self, tools: &Tools, bytes: u64) {
+        let files = [&mut self.target, &mut self.source].into_iter().flatten();
+        let waits = files.filter_map(|file| {
+            let layer = file.limiter?;
+            let writer = file.writer.get_or_insert_with(|| tools.limiters.writer(layer));
+            Some(writer.acquire(bytes))
+        });
+        if let Some(wait_ns) = waits.max().filter(|wait_ns| *wait_ns > 0) {
+            self.busy_until_ns = exec::now_ns() + wait_ns;
+        }
+    }
+
+    /// The next piece; `None`: all was moved.
+    fn piece(&mut self, tools: &Tools) -> Option<Next> {
+        if self.busy_until_ns > exec::now_ns() {
+            return Some(Next::Wait(self.busy_until_ns));
+        }
+        if self.done >= self.total {
+            return None;
+        }
+        let limited = self.is_limited();
+        let most = if limited { LIMITED_PIECE_BYTES } else { PIECE_BYTES };
+        let len = most.min(self.total - self.done);
+        // Reads are paid for when it is known how much there was.
+        if limited && !self.paid && !matches!(self.work, Work::Read { .. }) {
+            self.paid = true;
+            self.pay(tools, len);
+            return self.piece(tools);
+        }
+        self.paid = false;
+        let from = self.source.as_ref().map(File::raw);
+        let to = self.target.as_ref().map(File::raw);
+        Some(Next::Do(match (&self.work, from, to) {
+            (Work::Read { offset, .. }, Some(fd), _) => {
+                let room = self.room.as_ref().expect("made when the file was measured");
+                // SAFETY: the room is part of the job, which is kept until the operation is
+                // complete; there is one operation at a time.
+                let buffer = unsafe { room.part(self.done, len) };
+                Op::Read { fd, buffer, offset: offset + self.done }
+            }
+            (Work::Write(data), _, Some(fd)) => {
+                // SAFETY: the data are part of the job, which is kept until the operation is
+                // complete.
+                let buffer = unsafe { data.part(self.done, len) };
+                Op::Write { fd, buffer, offset: self.done }
+            }
+            (Work::Copy, Some(from), Some(to)) => {
+                let at = self.done;
+                Op::Copy { from, from_offset: at, to, to_offset: at, len }
+            }
+            (work, ..) => unreachable!("{work:?} without its files"),
+        }))
+    }
+
+    /// The operation is complete.
+    pub(super) fn completed(&mut self, tools: &mut Tools, completion: Completion) {
+        let Completion { op, result, .. } = completion;
+        let file =
+            if self.stage == Stage::OpenTarget { &mut self.target } else { &mut self.source };
+        match (self.stage, result) {
+            (Stage::OpenSource | Stage::OpenTarget, Ok(Answer::Fd(fd))) => {
+                file.as_mut().expect("it was to be opened").fd = Some(fd);
+                if self.stage == Stage::OpenSource {
+                    self.measure(tools);
+                }
+                self.stage = self.stage.next();
+            }
+            (Stage::OpenTarget, Err(Errno(libc::ENOENT))) if !self.made_folders => {
+                // Made here and now: it is rare, and nothing but names.
+                self.made_folders = true;
+                let path = &file.as_ref().expect("it was to be opened").path;
+                let made = folders::make(path, &mut tools.settled);
+                self.check(made);
+            }
+            (Stage::Folders, result) => {
+                let flush = self.flush.as_mut().expect("its operation");
+                let flushed = flush.completed(result, &mut tools.settled);
+                self.check(flushed);
+            }
+            (Stage::Move, Ok(answer)) => self.moved(tools, op, answer.bytes()),
+            (stage, Ok(_)) => self.stage = stage.next(),
+            (stage, Err(errno)) => {
+                let path = self.path_of(stage);
+                self.check(Err((errno, path)));
+            }
+        }
+    }
+
+    fn check(&mut self, result: Result<(), (Errno, PathBuf)>) {
+        if let Err((errno, path)) = result {
+            self.trouble.get_or_insert(Trouble::System(errno, path));
+        }
+    }
+
+    /// The file that an error of a stage is about.
+    fn path_of(&self, stage: Stage) -> PathBuf {
+        let of_source = matches!(stage, Stage::OpenSource | Stage::CloseSource);
+        let (first, second) = (&self.target, &self.source);
+        let (first, second) = if of_source { (second, first) } else { (first, second) };
+        let file = first.as_ref().or(second.as_ref());
+        file.map_or_else(PathBuf::new, |file| file.path.clone())
+    }
+
+    /// A piece was moved.
+    fn moved(&mut self, tools: &Tools, op: Op, count: u64) {
+        let asked = op.bytes();
+        if let Work::Read { .. } = self.work {
+            self.pay(tools, count);
+            let room = self.room.as_mut().expect("it was read into");
+            for part in op.into_buffers() {
+                room.arrived(&part, count);
+            }
+        }
+        self.done += count;
+        match self.work {
+            // The file ends here.
+            Work::Read { .. } | Work::Copy if count < asked => self.total = self.done,
+            Work::Write(_) if count == 0 => {
+                let path = self.path_of(Stage::Move);
+                self.check(Err((Errno(libc::EIO), path)));
+            }
+            _ => {}
+        }
+    }
+
+    /// The source is open: how much there is to do, and room for it.
+    fn measure(&mut self, tools: &Tools) {
+        let file = self.source.as_ref().expect("it was opened");
+        let size = match measured(file.raw()) {
+            Ok(size) => size,
+            Err(errno) => {
+                let path = file.path.clone();
+                return self.check(Err((errno, path)));
+            }
+        };
+        self.total = size;
+        if let Work::Read { offset, size: wanted } = self.work {
+            let left = size.saturating_sub(offset);
+            self.total = match wanted {
+                // Devices, and files that the kernel makes up, do not know their size.
+                Some(wanted) if size == 0 => wanted,
+                Some(wanted) => left.min(wanted),
+                None => left,
+            };
+            match Room::new(&tools.store, self.total) {
+                Ok(room) => self.room = Some(room),
+                Err(full) => self.trouble = Some(Trouble::Runtime(full.to_string())),
+            }
+        }
+    }
+
+    /// What came of it, once it is over.
+    pub(super) fn finish(mut self, tools: &Tools) -> Finished {
+        let read = if self.source.is_some() { self.done } else { 0 };
+        let written = if self.target.is_some() { self.done } else { 0 };
+        let value = match (self.trouble.take(), self.room.take()) {
+            (Some(trouble), _) => Err(trouble),
+            (None, Some(room)) => room
+                .into_value(&tools.store, self.done)
+                .map_err(|full| Trouble::Runtime(full.to_string())),
+            (None, None) => Ok(Value::inline(pickle::number(self.done))),
+        };
+        Finished {
+            ticket: self.ticket,
+            started_ns: self.started_ns,
+            bytes_read: read,
+            bytes_written: written,
+            outcome: value.map_err(|trouble| payload(&trouble)),
+        }
+    }
+
+    /// A task that cannot even begin.
+    pub(super) fn fail(mut self, tools: &Tools, why: &str) -> Finished {
+        self.trouble = Some(Trouble::Runtime(why.into()));
+        self.finish(tools)
+    }
+}
+
+/// Bytes of an open file; a folder is none. Its attributes are in memory since it was opened.
+fn measured(fd: i32) -> Result<u64, Errno> {
+    // SAFETY: all of its fields are integers.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: `stat` is a valid place for the answer, and the descriptor is open.
+    if unsafe { libc::fstat(fd, &mut stat) } < 0 {
+        return Err(Errno::last());
+    }
+    if stat.st_mode & libc::S_IFMT == libc::S_IFDIR {
+        return Err(Errno(libc::EISDIR));
+    }
+    Ok(u64::try_from(stat.st_size).unwrap_or(0))
+}
+
+fn payload(trouble: &Trouble) -> Arc<[u8]> {
+    match trouble {
+        Trouble::System(errno, path) => system_error(*errno, path),
+        Trouble::Runtime(text) => runtime_error(text),
+    }
+}
+
+/// The payload of a failure that the system told.
+fn system_error(errno: Errno, path: &Path) -> Arc<[u8]> {
+    let path = path.as_os_str().as_bytes();
+    [SYSTEM_ERROR_PREFIX, &errno.0.to_le_bytes(), path].concat().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use engine::{Engine, Options, Prefer};
+    use ops::Curve;
+
+    use super::*;
+
+    struct Bench {
+        folder: PathBuf,
+        tools: Tools,
+        engine: Box<dyn Engine>,
+        stop: Arc<AtomicBool>,
+    }
+
+    impl Drop for Bench {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+
+    impl Bench {
+        fn new(name: &str) -> Bench {
+            let name = format!("alongside-work-{name}-{}", std::process::id());
+            let folder = std::env::temp_dir().canonicalize().unwrap().join(name);
+            fs::create_dir(&folder).unwrap();
+            let pool = exec::process::Pool::new(64 << 20).unwrap();
+            let store = Store::new(Arc::clone(pool.heap()), 64 << 20, 0);
+            let (limiters, settled) = (pool.limiters(), Settled::from([folder.clone()]));
+            let tools = Tools { store, limiters, settled, stopping: false };
+            let options = Options { prefer: Prefer::Threads, ..Options::default() };
+            let engine = engine::open(&options).unwrap();
+            Bench { folder, tools, engine, stop: Arc::default() }
+        }
+
+        fn job(&self, work: Work, files: [Option<&str>; 2], durable: bool) -> Job {
+            let (task, executor) = (TaskId::from_bits(0), ExecutorId(0));
+            let stop = Arc::clone(&self.stop);
+            let file = |name: &str| File::new(self.folder.join(name), Some(0));
+            let files = files.map(|name| name.map(file));
+            Job::new(Ticket { task, executor, attempt: 1, stop }, work, files, durable)
+        }
+
+        fn write(&self, name: &str, data: &[u8], durable: bool) -> Job {
+            let value = Value::inline(data);
+            self.job(Work::Write(Data::new(value, 0..data.len())), [None, Some(name)], durable)
+        }
+
+        /// Does all of it; the names of the operations, and what came of it.
+        fn work(&mut self, mut job: Job, mut before: impl FnMut(usize)) -> (String, Finished) {
+            let mut names = Vec::new();
+            let mut completions = Vec::new();
+            loop {
+                before(names.len());
+                match job.next(&self.tools) {
+                    Next::Do(op) => {
+                        names.push(op.name());
+                        assert!(self.engine.submit(0, op).is_ok());
+                        self.engine.wait(&mut completions, None);
+                        let completion = completions.pop().expect("the only one");
+                        job.completed(&mut self.tools, completion);
+                    }
+                    Next::Wait(until) => assert!(until > 0),
+                    Next::Over => return (names.join(" "), job.finish(&self.tools)),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_durable_file_is_flushed_before_it_is_closed_and_its_folders_after() {
+        let mut bench = Bench::new("durable");
+        let job = bench.write("file", b"data", true);
+        let (names, finished) = bench.work(job, |_| ());
+        assert_eq!(names, "open write fsync close open fsync close");
+        assert!(finished.outcome.is_ok());
+        let job = bench.write("new/file", b"data", true);
+        let (names, _) = bench.work(job, |_| ());
+        let folders = "open fsync close open fsync close";
+        assert_eq!(names, format!("open open write fsync close {folders}"), "and the one above");
+        let job = bench.write("file", b"data", false);
+        assert_eq!(bench.work(job, |_| ()).0, "open write close");
+    }
+
+    #[test]
+    fn a_task_that_is_to_stop_only_closes_what_it_opened() {
+        let mut bench = Bench::new("stop");
+        let data = vec![7; PIECE_BYTES as usize * 3];
+        for (after, expected) in [
+            (0, ""),
+            (1, "open close"),
+            (2, "open write close"),
+            (4, "open write write write close"),
+        ] {
+            bench.stop.store(false, Ordering::Release);
+            let (job, stop) = (bench.write("file", &data, true), Arc::clone(&bench.stop));
+            let stops = |done| stop.store(done >= after, Ordering::Release);
+            let (names, finished) = bench.work(job, stops);
+            assert_eq!(names, expected);
+            assert!(finished.outcome.is_err(), "stopped after {after}");
+        }
+    }
+
+    #[test]
+    fn an_error_closes_both_files_and_is_the_first_one() {
+        let mut bench = Bench::new("error");
+        fs::write(bench.folder.join("source"), "data").unwrap();
+        fs::create_dir(bench.folder.join("folder")).unwrap();
+        let job = bench.job(Work::Copy, [Some("source"), Some("folder")], true);
+        let (names, finished) = bench.work(job, |_| ());
+        assert_eq!(names, "open open close");
+        let expected = system_error(Errno(libc::EISDIR), &bench.folder.join("folder"));
+        assert_eq!(finished.outcome.unwrap_err(), expected);
+    }
+
+    #[test]
+    fn an_emulated_limit_makes_small_pieces_and_waits_between_them() {
+        let mut bench = Bench::new("limit");
+        bench.tools.limiters.set(0, Some(&Curve::flat(100_000_000)));
+        let data = vec![7; LIMITED_PIECE_BYTES as usize * 8 + 1];
+        let job = bench.write("file", &data, false);
+        let began = exec::now_ns();
+        let (names, finished) = bench.work(job, |_| ());
+        assert_eq!(names.split(' ').filter(|name| *name == "write").count(), 9);
+        assert_eq!(finished.bytes_written, data.len() as u64);
+        let least = data.len() as u64 * 10 - exec::limiter::BURST_NS;
+        assert!(exec::now_ns() - began >= least, "{least} ns are the least");
+    }
+}

@@ -1,0 +1,299 @@
+//! Built-in tasks: files and values without a worker, errors of the system, and what is left to
+//! the workers.
+
+mod support;
+
+use std::ffi::CString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use runtime::{
+    block, Builtin, Call, Cause, Direction, Fault, FileUse, Handle, Input, Options, Overrides,
+    Storage, Value, SYSTEM_ERROR_PREFIX,
+};
+use support::{options, Folder, Rig, LONG};
+
+const READ: Builtin = Builtin::Read { offset: 0, size: None };
+
+/// A call of a built-in task on these files.
+fn call(rig: &Rig, builtin: Builtin, files: &[(&Path, Direction)]) -> Call {
+    let name = match builtin {
+        Builtin::Read { .. } => "io:read",
+        Builtin::Write => "io:write",
+        Builtin::Copy => "io:copy",
+    };
+    let mut call = Call { builtin: Some(builtin), ..rig.call(name, "unused", vec![]) };
+    for (path, direction) in files {
+        let datum = rig.session.file(path).unwrap().datum;
+        call.files.push(FileUse { datum, direction: *direction });
+    }
+    call
+}
+
+fn only(rig: &Rig, call: Call) -> Handle {
+    rig.submit(call).returns.pop().expect("one value")
+}
+
+fn read(rig: &Rig, path: &Path) -> Handle {
+    only(rig, call(rig, READ, &[(path, Direction::In)]))
+}
+
+fn write_call(rig: &Rig, path: &Path, data: &[u8]) -> Call {
+    let arguments = rig.session.encode(b"not looked at", &[data]).unwrap();
+    Call { arguments, ..call(rig, Builtin::Write, &[(path, Direction::Out)]) }
+}
+
+fn write(rig: &Rig, path: &Path, data: &[u8]) -> Handle {
+    only(rig, write_call(rig, path, data))
+}
+
+fn write_value(rig: &Rig, path: &Path, value: &Handle) -> Handle {
+    let inputs = vec![Input::Handle(value.clone())];
+    only(rig, Call { inputs, ..call(rig, Builtin::Write, &[(path, Direction::Out)]) })
+}
+
+/// The bytes that a pickled `bytes` holds: of the plainest form, which is what readers give.
+fn bytes_of(value: &Value) -> Vec<u8> {
+    let pickle = block::parse(value.as_bytes()).expect("a block").pickle;
+    let at = 48;
+    let len = u64::from_le_bytes(pickle[at - 8..at].try_into().unwrap()) as usize;
+    assert_eq!((pickle[at - 9], pickle.len()), (0x8e, at + len + 1));
+    pickle[at..at + len].to_vec()
+}
+
+fn number_of(value: &Value) -> u64 {
+    let pickle = block::parse(value.as_bytes()).expect("a block").pickle;
+    assert_eq!(pickle[..4], [0x80, 5, 0x8a, 8]);
+    u64::from_le_bytes(pickle[4..12].try_into().unwrap())
+}
+
+/// The errno and the path of a task that the system refused something.
+fn refused(rig: &Rig, handle: &Handle) -> (i32, String) {
+    let Cause::Raised(payload) = rig.cause(handle) else { panic!("the system was to refuse") };
+    let told = payload.strip_prefix(SYSTEM_ERROR_PREFIX).expect("an error of the system");
+    let (errno, path) = told.split_at(4);
+    let errno = i32::from_le_bytes(errno.try_into().unwrap());
+    (errno, String::from_utf8(path.to_vec()).unwrap())
+}
+
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at % 251) as u8).collect()
+}
+
+#[test]
+fn what_is_written_is_read_and_copied() {
+    let (folder, rig) = (Folder::new(), Rig::new(1));
+    // Nothing; little enough for a message; one piece; several, the last of them short.
+    for len in [0, 100, 1_000_000, 20_000_001] {
+        let (one, two) = (folder.0.join(format!("{len}")), folder.0.join(format!("{len}-copy")));
+        let data = pattern(len);
+        let wrote = write(&rig, &one, &data);
+        let copied = call(&rig, Builtin::Copy, &[(&one, Direction::In), (&two, Direction::Out)]);
+        let copied = only(&rig, copied);
+        assert_eq!(bytes_of(&rig.outcome(&read(&rig, &two)).unwrap()), data);
+        assert_eq!(number_of(&rig.outcome(&wrote).unwrap()), len as u64);
+        assert_eq!(number_of(&rig.outcome(&copied).unwrap()), len as u64);
+        assert_eq!(fs::read(&one).unwrap(), data);
+    }
+    let figures = rig.session.statistics();
+    assert_eq!(figures.bytes_read, 2 * 21_000_101);
+    assert_eq!(figures.bytes_written, 2 * 21_000_101);
+}
+
+#[test]
+fn a_part_is_read_and_less_where_the_file_ends() {
+    let (folder, rig) = (Folder::new(), Rig::new(1));
+    let path = folder.0.join("file");
+    fs::write(&path, pattern(100_000)).unwrap();
+    for (offset, size, expected) in [
+        (10, Some(5), 10..15),
+        (99_990, Some(100), 99_990..100_000),
+        (0, Some(u64::MAX), 0..100_000),
+        (50_000, None, 50_000..100_000),
+        (100_000, None, 0..0),
+        (u64::MAX / 2, Some(3), 0..0),
+    ] {
+        let part = call(&rig, Builtin::Read { offset, size }, &[(&path, Direction::In)]);
+        let value = rig.outcome(&only(&rig, part)).unwrap();
+        assert_eq!(bytes_of(&value), pattern(100_000)[expected], "{offset} {size:?}");
+    }
+    let endless = Builtin::Read { offset: 0, size: Some(70_000) };
+    let zeros = call(&rig, endless, &[(Path::new("/dev/zero"), Direction::In)]);
+    assert_eq!(bytes_of(&rig.outcome(&only(&rig, zeros)).unwrap()), [0; 70_000]);
+}
+
+#[test]
+fn what_was_read_is_written_again_without_a_worker() {
+    let (folder, rig) = (Folder::new(), Rig::new(1));
+    let (one, two) = (folder.0.join("one"), folder.0.join("a/b/two"));
+    fs::write(&one, pattern(200_000)).unwrap();
+    rig.outcome(&write_value(&rig, &two, &read(&rig, &one))).unwrap();
+    assert_eq!(fs::read(&two).unwrap(), pattern(200_000), "its folders were made");
+}
+
+#[test]
+fn a_value_that_only_its_function_understands_goes_to_a_worker() {
+    let (folder, rig) = (Folder::new(), Rig::new(1));
+    let path = folder.0.join("file");
+    let made = rig.run("echo", "of the worker's making", &[]);
+    let wrote = write_value(&rig, &path, &made);
+    // The worker's function of this name writes its arguments, and gives the place.
+    assert_eq!(rig.text(&wrote), path.canonicalize().unwrap().to_str().unwrap());
+    assert_eq!(fs::read(&path).unwrap(), b"unused");
+    let figures = rig.session.statistics();
+    let write = figures.functions.iter().find(|function| &*function.name == "write").unwrap();
+    assert_eq!((write.submitted, write.runs, write.done), (1, 1, 1), "one task, run once");
+}
+
+#[test]
+fn errors_are_those_of_the_system_with_the_file() {
+    let (folder, rig) = (Folder::new(), Rig::new(1));
+    let root = folder.0.canonicalize().unwrap();
+    let (missing, inner) = (root.join("missing"), root.join("file/inner"));
+    fs::write(root.join("file"), "x").unwrap();
+    let text = |path: &Path| path.to_str().unwrap().to_string();
+    assert_eq!(refused(&rig, &read(&rig, &missing)), (libc::ENOENT, text(&missing)));
+    assert_eq!(refused(&rig, &read(&rig, &root)), (libc::EISDIR, text(&root)));
+    assert_eq!(refused(&rig, &write(&rig, &root, b"x")), (libc::EISDIR, text(&root)));
+    assert_eq!(refused(&rig, &write(&rig, &inner, b"x")), (libc::ENOTDIR, text(&inner)));
+    let full = Path::new("/dev/full");
+    assert_eq!(refused(&rig, &write(&rig, full, b"x")), (libc::ENOSPC, text(full)));
+    let copy = [(&*root.join("file"), Direction::In), (full, Direction::Out)];
+    let copied = only(&rig, call(&rig, Builtin::Copy, &copy));
+    assert_eq!(refused(&rig, &copied), (libc::ENOSPC, text(full)));
+    let needs = write_value(&rig, &root.join("target"), &copied);
+    let Err(Fault::Failed(failure)) = rig.outcome(&needs) else { panic!("it needs the copy") };
+    assert_eq!((&*failure.name, &*failure.from.as_ref().unwrap().name), ("write", "copy"));
+    assert!(!root.join("target").exists());
+}
+
+#[test]
+fn a_failure_is_tried_again_as_often_as_it_may_be() {
+    let rig = Rig::new(1);
+    let overrides = Overrides { retries: Some(3), ..Overrides::default() };
+    let full = Path::new("/dev/full");
+    let wrote = only(&rig, Call { overrides, ..write_call(&rig, full, b"x") });
+    assert_eq!(refused(&rig, &wrote).0, libc::ENOSPC);
+    let figures = rig.session.statistics();
+    assert_eq!((figures.failed, figures.functions[0].runs), (1, 4));
+}
+
+#[test]
+fn a_value_that_the_store_has_no_room_for_fails_the_task() {
+    let rig = Rig::with(Options { store_bytes_max: Some(1 << 20), ..options(1) });
+    let much = Builtin::Read { offset: 0, size: Some(2 << 20) };
+    let zeros = call(&rig, much, &[(Path::new("/dev/zero"), Direction::In)]);
+    let raised = rig.raised(&only(&rig, zeros));
+    assert!(raised.contains("object store full"), "{raised}");
+}
+
+fn fifo(path: &Path) {
+    let name = CString::new(path.as_os_str().as_bytes()).unwrap();
+    // SAFETY: a valid name.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+}
+
+#[test]
+fn a_task_whose_time_is_up_fails_although_the_kernel_still_has_it() {
+    let (folder, rig) = (Folder::new(), Rig::new(1));
+    let (pipe, file) = (folder.0.join("pipe"), folder.0.join("file"));
+    fifo(&pipe);
+    // Opening it waits for somebody who writes.
+    let soon = Some(Some(50_000_000));
+    let overrides = Overrides { timeout_ns: soon, ..Overrides::default() };
+    let stuck = call(&rig, READ, &[(&pipe, Direction::In)]);
+    let stuck = only(&rig, Call { overrides, ..stuck });
+    assert!(matches!(rig.cause(&stuck), Cause::TimedOut(50_000_000)));
+    rig.outcome(&write(&rig, &file, b"others go on")).unwrap();
+    assert_eq!(rig.session.statistics().live, 1, "it is not over: it may still touch its file");
+    drop(fs::File::options().write(true).open(&pipe).unwrap());
+    rig.drain();
+    assert_eq!(bytes_of(&rig.outcome(&read(&rig, &file)).unwrap()), b"others go on");
+}
+
+#[test]
+fn a_session_ends_although_the_kernel_does_not_give_an_operation_back() {
+    let (folder, rig) = (Folder::new(), Rig::new(1));
+    let (pipe, file) = (folder.0.join("pipe"), folder.0.join("file"));
+    fifo(&pipe);
+    let stuck = read(&rig, &pipe);
+    rig.outcome(&write(&rig, &file, b"x")).unwrap();
+    let began = Instant::now();
+    rig.session.stop(true);
+    assert!(began.elapsed() < LONG.unwrap(), "{:?}", began.elapsed());
+    assert!(matches!(rig.outcome(&stuck), Err(Fault::Session(_))));
+    drop(fs::File::options().write(true).open(&pipe).unwrap());
+}
+
+/// Threads of this process with this name: their numbers.
+fn threads(name: &str) -> Vec<String> {
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    let paths = tasks.map(|task| task.unwrap().path());
+    let named = paths.filter(|path| {
+        fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+    });
+    named.map(|path| path.to_str().unwrap().to_string()).collect()
+}
+
+fn switches(thread: &str) -> u64 {
+    let status = fs::read_to_string(format!("{thread}/status")).unwrap();
+    let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
+    counts.map(|line| line.split_whitespace().last().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+/// In a process of its own: other tests have threads of that name too.
+#[test]
+fn many_tasks_need_one_thread_which_sleeps_when_they_are_over() {
+    const MARK: &str = "ALONGSIDE_TEST_ALONE";
+    const NAME: &str = "many_tasks_need_one_thread_which_sleeps_when_they_are_over";
+    if std::env::var_os(MARK).is_none() {
+        let this = std::env::current_exe().unwrap();
+        let mut alone = std::process::Command::new(this);
+        let ended = alone.args([NAME, "--exact", "--nocapture"]).env(MARK, "1").status();
+        assert!(ended.unwrap().success());
+        return;
+    }
+    let (folder, rig) = (Folder::new(), Rig::new(1));
+    rig.text(&rig.run("echo", "up", &[]));
+    assert!(threads("alongside-files").is_empty(), "nobody has called a built-in task");
+    let data = pattern(20_000);
+    let wrote: Vec<Handle> =
+        (0..1000).map(|at| write(&rig, &folder.0.join(format!("{at}")), &data)).collect();
+    rig.wait_all(&wrote);
+    assert!((0..1000).all(|at| fs::read(folder.0.join(format!("{at}"))).unwrap() == data));
+    let [thread] = &threads("alongside-files")[..] else { panic!("one was to be") };
+    // It falls asleep after its last report, which nobody can wait for.
+    let state = || fs::read_to_string(format!("{thread}/stat")).unwrap();
+    let until = Instant::now() + LONG.unwrap();
+    while !state().contains(") S ") {
+        assert!(Instant::now() < until, "{}", state());
+        std::thread::yield_now();
+    }
+    let before = switches(thread);
+    for _ in 0..200 {
+        rig.text(&rig.run("echo", "others work", &[]));
+    }
+    assert!(switches(thread) - before <= 1, "it does not wake up");
+}
+
+#[test]
+fn an_emulated_limit_holds_for_reads_and_writes() {
+    let folder = Folder::new();
+    fs::create_dir(folder.0.join("disk")).unwrap();
+    let file = folder.0.join("storage.toml");
+    fs::write(&file, "[[layer]]\nname='disk'\npath='disk'\nlimit='10MB/s'\n").unwrap();
+    let storage = Storage::read(&file).unwrap();
+    let rig = Rig::with(Options { storage, ..options(1) });
+    let begin = Instant::now();
+    rig.outcome(&write(&rig, Path::new("file"), &[1; 1_000_000])).unwrap();
+    let wrote = begin.elapsed();
+    rig.outcome(&read(&rig, Path::new("file"))).unwrap();
+    let read = begin.elapsed() - wrote;
+    // A tenth of a second each, less what an idle layer gives at once (5 ms).
+    for time in [wrote, read] {
+        assert!(time >= Duration::from_millis(94), "{time:?}");
+    }
+    assert!(folder.0.join("disk/file").exists());
+}
