@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import pickle
 import weakref
 from typing import Any, Self
 
@@ -28,6 +29,17 @@ _MODES = {
 }
 
 _loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = weakref.WeakKeyDictionary()
+
+
+def flat(data: Any) -> memoryview:
+    """The bytes of anything with a buffer, where they lie.
+
+    Raises TypeError if it has none, or not in one piece in C order.
+    """
+    view = memoryview(data)
+    if not view.c_contiguous:
+        raise TypeError("the memory has to be in one piece and in C order; make a copy of it first")
+    return pickle.PickleBuffer(view).raw()
 
 
 class _Loop:
@@ -147,7 +159,7 @@ class File:
     async def pread_into(self, buffer: Any, offset: int) -> int:
         """Read at `offset` into a writable buffer (an array, a bytearray); bytes that were read."""
         done = 0
-        with memoryview(buffer) as whole, whole.cast("B") as view:
+        with flat(buffer) as view:
             while done < len(view):
                 with self._part(view, done) as part:
                     number = self._loop.ring.read(self.fileno(), part, offset + done)
@@ -168,7 +180,7 @@ class File:
     async def pwrite(self, data: Any, offset: int) -> int:
         """Write all of `data` (anything with a buffer) at `offset`; how many bytes that are."""
         done = 0
-        with memoryview(data) as whole, whole.cast("B") as view:
+        with flat(data) as view:
             while done < len(view):
                 with self._part(view, done) as part:
                     await self.wait_for_bandwidth(len(part))

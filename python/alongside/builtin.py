@@ -1,23 +1,30 @@
 """`read`, `write` and `copy`: built-in I/O tasks, between shared memory and the engine.
 
 They are I/O tasks like those of `@io`: they give futures, wait for what they need, and get a grant
-on their layer. Each is a coroutine of the I/O worker: no thread waits for an operation, and the
-bytes of a value go from where they lie in shared memory to the file.
+on their layer. The engine runs them in the driver: no Python runs for one, no worker and no thread
+waits for it, and the bytes of a value go from where they lie in shared memory to the file.
+
+The coroutines here are the same tasks in Python: what runs without a session, and in an I/O worker
+for the few calls that only Python understands (see `docs/api.md`).
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from alongside import aio
+from alongside import _context, aio, calls
 from alongside.directions import FileIn, FileOut
+from alongside.future import Future
 from alongside.options import checked
 from alongside.task import Task
 
 if TYPE_CHECKING:
-    from alongside.future import Future
+    from alongside.session import Session
+
+OFFSET_MAX = 2**63 - 1
 
 
 async def _read(path: FileIn, offset: int, size: int | None) -> bytes:
@@ -48,6 +55,21 @@ def _task(body: Callable[..., Any], name: str, options: dict[str, Any]) -> Task[
     return _tasks[key]
 
 
+def _call(
+    task: Task[Any], args: tuple[Any, ...], session: Session | None, builtin: calls.Builtin | None
+) -> Any:
+    """A call of a task: by the engine, if it can; by its coroutine without a session."""
+    if session is None:
+        return task.inline(args, {})
+    if task.options.returns != 1 or not isinstance(args[0], (str, os.PathLike)):
+        builtin = None  # the coroutine says what is wrong
+    return calls.spawn(session, task, session.number_of(task), args, {}, builtin)
+
+
+def _is_whole(number: Any) -> bool:
+    return type(number) is int and 0 <= number <= OFFSET_MAX
+
+
 def read(
     path: str | os.PathLike[str],
     offset: int = 0,
@@ -58,7 +80,11 @@ def read(
 
     `options` are those of `@io`, such as `bandwidth="100MB/s"` (but not its `size`).
     """
-    result: Future[bytes] = _task(_read, "read", options)(path, offset, size)
+    plain = _is_whole(offset) and (size is None or _is_whole(size))
+    builtin = ("read", offset, size) if plain else None
+    session = _context.session()
+    task = _task(_read, "read", options)
+    result: Future[bytes] = _call(task, (path, offset, size), session, builtin)
     return result
 
 
@@ -67,7 +93,15 @@ def write(path: str | os.PathLike[str], data: Any, **options: Any) -> Future[int
 
     Gives the number of bytes. `options` are those of `@io`, such as `durable=True`.
     """
-    result: Future[int] = _task(_write, "write", options)(path, data)
+    session = _context.session()
+    builtin: calls.Builtin | None = ("write", 0, None)
+    if session is not None and not isinstance(data, Future) and not session.objects.find(data):
+        try:
+            data = pickle.PickleBuffer(aio.flat(data))
+        except (TypeError, ValueError):
+            builtin = None  # the coroutine says what is wrong
+    task = _task(_write, "write", options)
+    result: Future[int] = _call(task, (path, data), session, builtin)
     return result
 
 
@@ -78,5 +112,8 @@ def copy(
 
     `options` are those of `@io`, such as `bandwidth="100MB/s"`.
     """
-    result: Future[int] = _task(_copy, "copy", options)(source, target)
+    session = _context.session()
+    builtin = ("copy", 0, None) if isinstance(target, (str, os.PathLike)) else None
+    task = _task(_copy, "copy", options)
+    result: Future[int] = _call(task, (source, target), session, builtin)
     return result

@@ -22,12 +22,21 @@ if TYPE_CHECKING:
     from alongside.task import Task
 
 Files = list[tuple[int, int]]
+Builtin = tuple[str, int, int | None]
 
 
 def spawn(
-    session: Session, task: Task[Any], number: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+    session: Session,
+    task: Task[Any],
+    number: int,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    builtin: Builtin | None = None,
 ) -> Any:
-    """Submit a call. Gives its future, or the tuple of its futures."""
+    """Submit a call. Gives its future, or the tuple of its futures.
+
+    With `builtin` the engine does it by itself, if it can.
+    """
     table = task.table
     if kwargs or not table.least <= len(args) <= table.most:
         table.check(args, kwargs)
@@ -38,7 +47,7 @@ def spawn(
         if table.directed:
             call = _directed(session, task, args, kwargs, files)
         data, buffers = _packed(session, task, call)
-        return session.native.spawn(number, data, buffers, files)
+        return session.native.spawn(number, data, buffers, files, builtin)
     except _native.Refused as error:
         raise refusal(error, task, args, kwargs) from None
     finally:

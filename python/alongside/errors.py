@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import concurrent.futures
+import os
 import pickle
 import re
 from typing import Any
@@ -176,6 +177,12 @@ def of(fault: _native.Fault) -> Exception:
     if fault.kind == "worker_lost":
         text = f"{start}failed: its worker was lost, {fault.text}{way}"
         return WorkerLostError(text, chain, fault.text)
+    if fault.kind == "system":
+        cause = OSError(fault.errno, os.strerror(fault.errno), fault.path)
+        text = f"{start}failed: {type(cause).__name__}: {cause}{way}"
+        error = _rebuild(text, chain, cause)
+        error.__cause__ = cause
+        return error
     if fault.kind == "runtime":
         return TaskError(f"{start}failed: {fault.text}{way}", chain)
     return _raised(fault, f"{start}failed: ", way, chain)

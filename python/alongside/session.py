@@ -47,7 +47,8 @@ class Session(concurrent.futures.Executor):
     `concurrent.futures.Executor`.
 
     `workers`: compute processes, one task each (default: the processors of this process).
-    `io_executors`: how many I/O tasks run at once (default: 4 for each processor, at least 8).
+    `io_executors`: how many I/O tasks run at once, besides the built-in ones (default: 4 for each
+    processor, at least 8).
     `storage`: a TOML file that describes the storage layers (default: the working directory).
     `io_policy`: in which order ready I/O tasks get bandwidth: `"fcfs"`.
     `trace`: a file to write the timeline to at the end, for Perfetto; True only records it.

@@ -1,4 +1,4 @@
-"""Files of the event loop, and the built-in I/O tasks that are made of them."""
+"""Files of the event loop."""
 
 from __future__ import annotations
 
@@ -137,48 +137,3 @@ def test_in_a_task(tmp_path):
     with al.Session(workers=1):
         assert double(tmp_path / "in", tmp_path / "out").result(timeout=30) == 3
     assert (tmp_path / "out").read_bytes() == b"abcabc"
-
-
-def test_built_in_tasks_wait_for_each_other(tmp_path):
-    @al.task
-    def make(n):
-        return np.arange(n, dtype=np.uint8)
-
-    one, two = str(tmp_path / "one"), str(tmp_path / "two")
-    with al.Session(workers=1):
-        assert al.write(one, make(200)).result(timeout=30) == 200
-        copied = al.copy(one, two)
-        text = al.read(two)
-        part = al.read(two, offset=10, size=5)
-        assert text.result(timeout=30) == bytes(range(200))
-        assert part.result(timeout=30) == bytes(range(10, 15))
-        assert copied.result(timeout=30) == 200
-        beyond = al.read(two, offset=190, size=100)
-        assert beyond.result(timeout=30) == bytes(range(190, 200))
-
-
-def test_built_in_tasks_are_held_by_their_constraint(tmp_path):
-    storage = tmp_path / "storage.toml"
-    (tmp_path / "disk").mkdir()
-    storage.write_text(
-        f'[[layer]]\nname = "disk"\npath = "{tmp_path}/disk"\nbandwidth = "100MB/s"\n'
-    )
-    with al.Session(workers=1, storage=storage) as session:
-        with pytest.raises(al.ConstraintError):
-            al.write("too-much", b"x", bandwidth="200MB/s")
-        done = [al.write(f"file-{i}", b"x" * 1000, bandwidth="60MB/s") for i in range(4)]
-        assert [future.result(timeout=30) for future in done] == [1000] * 4
-        assert session is not None
-    assert (tmp_path / "disk" / "file-3").read_bytes() == b"x" * 1000
-
-
-def test_without_a_session_they_simply_run(tmp_path):
-    path = str(tmp_path / "file")
-    assert al.wait(al.write(path, b"hello")) == 5
-    assert al.wait(al.read(path)) == b"hello"
-    assert al.wait(al.copy(path, path + ".copy")) == 5
-
-
-def test_a_file_that_is_not_there_fails_with_its_name(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nothing"), al.Session(workers=1):
-        al.read(tmp_path / "nothing").result(timeout=30)
