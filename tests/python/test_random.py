@@ -62,21 +62,23 @@ async def load(path: al.FileIn):
         return sum(map(int, file.read().split("+"))) % MODULUS
 
 
+@al.task
+def digest(data):
+    return sum(data) % MODULUS
+
+
 NUMBER = st.integers(0, 7)
-STEP = st.tuples(
-    st.sampled_from(
-        ["mix", "split", "push", "refill", "tally", "mark", "save", "extend", "load", "nest", "see"]
-    ),
-    NUMBER,
-    NUMBER,
-)
+KINDS = """
+    mix split push refill tally mark save extend load nest see dump fetch duplicate
+"""
+STEP = st.tuples(st.sampled_from(KINDS.split()), NUMBER, NUMBER)
 
 
 def program(steps):
     """Runs the steps with calls that are tasks under a session, and plain calls without."""
     values = [1, 2, np.arange(4), np.arange(20_000)]
     stack, array, table, marks = [1], np.zeros(3000, dtype=int), [0], np.zeros(8, dtype=int)
-    files = set()
+    files, raw = set(), set()
     for kind, first, second in steps:
         value, other = values[first % len(values)], values[second % len(values)]
         name = f"file-{first % 2}"
@@ -91,7 +93,7 @@ def program(steps):
         elif kind == "tally":
             tally(table, value)
         elif kind == "mark":
-            mark(marks, second, first)
+            mark(marks, second, second + 1)  # in any order: whoever comes last writes the same
         elif kind == "save":
             save(name, value)
             files.add(name)
@@ -103,10 +105,21 @@ def program(steps):
             values.append(mix(*[value, other, array]))
         elif kind == "see":
             values.append(mix(stack, table, marks))
+        elif kind == "dump":
+            al.write(f"raw-{first % 2}", [array, marks, b"plain" * second][second % 3])
+            raw.add(f"raw-{first % 2}")
+        elif kind == "fetch" and f"raw-{first % 2}" in raw:
+            values.append(digest(al.read(f"raw-{first % 2}", offset=second)))
+        elif kind == "duplicate" and f"raw-{first % 2}" in raw:
+            al.copy(f"raw-{first % 2}", f"raw-{1 - first % 2}")
+            raw.add(f"raw-{1 - first % 2}")
     left = [*values, stack, array, table, marks]
     texts = []
     for name in sorted(files):
         with al.open(name) as file:
+            texts.append(file.read())
+    for name in sorted(raw):
+        with al.open(name, "rb") as file:
             texts.append(file.read())
     return [np.asarray(one).tolist() for one in al.wait_all(left)], texts
 
