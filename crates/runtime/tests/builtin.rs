@@ -5,6 +5,7 @@ mod support;
 
 use std::ffi::CString;
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -189,42 +190,91 @@ fn a_value_that_the_store_has_no_room_for_fails_the_task() {
     assert!(raised.contains("object store full"), "{raised}");
 }
 
-fn fifo(path: &Path) {
-    let name = CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: a valid name.
-    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+/// A file whose opening waits as long as this lives.
+struct Leased(fs::File);
+
+impl Leased {
+    fn new(path: &Path) -> Leased {
+        let file = fs::File::create(path).unwrap();
+        // SAFETY: a valid signal, ignored: it says that somebody waits.
+        unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
+        let lease = Leased(file);
+        lease.set(libc::F_WRLCK);
+        lease
+    }
+
+    fn set(&self, kind: i32) {
+        // SAFETY: an open descriptor and a number.
+        let set = unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_SETLEASE, kind) };
+        assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+    }
+}
+
+impl Drop for Leased {
+    fn drop(&mut self) {
+        self.set(libc::F_UNLCK);
+    }
 }
 
 #[test]
 fn a_task_whose_time_is_up_fails_although_the_kernel_still_has_it() {
     let (folder, rig) = (Folder::new(), Rig::new(1));
-    let (pipe, file) = (folder.0.join("pipe"), folder.0.join("file"));
-    fifo(&pipe);
-    // Opening it waits for somebody who writes.
+    let (held, file) = (folder.0.join("held"), folder.0.join("file"));
+    let lease = Leased::new(&held);
     let soon = Some(Some(50_000_000));
     let overrides = Overrides { timeout_ns: soon, ..Overrides::default() };
-    let stuck = call(&rig, READ, &[(&pipe, Direction::In)]);
+    let stuck = call(&rig, READ, &[(&held, Direction::In)]);
     let stuck = only(&rig, Call { overrides, ..stuck });
     assert!(matches!(rig.cause(&stuck), Cause::TimedOut(50_000_000)));
     rig.outcome(&write(&rig, &file, b"others go on")).unwrap();
     assert_eq!(rig.session.statistics().live, 1, "it is not over: it may still touch its file");
-    drop(fs::File::options().write(true).open(&pipe).unwrap());
+    drop(lease);
     rig.drain();
     assert_eq!(bytes_of(&rig.outcome(&read(&rig, &file)).unwrap()), b"others go on");
+    assert_eq!(bytes_of(&rig.outcome(&read(&rig, &held)).unwrap()), b"");
 }
 
 #[test]
 fn a_session_ends_although_the_kernel_does_not_give_an_operation_back() {
     let (folder, rig) = (Folder::new(), Rig::new(1));
-    let (pipe, file) = (folder.0.join("pipe"), folder.0.join("file"));
-    fifo(&pipe);
-    let stuck = read(&rig, &pipe);
+    let (held, file) = (folder.0.join("held"), folder.0.join("file"));
+    let lease = Leased::new(&held);
+    let stuck = read(&rig, &held);
     rig.outcome(&write(&rig, &file, b"x")).unwrap();
     let began = Instant::now();
     rig.session.stop(true);
-    assert!(began.elapsed() < LONG.unwrap(), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     assert!(matches!(rig.outcome(&stuck), Err(Fault::Session(_))));
-    drop(fs::File::options().write(true).open(&pipe).unwrap());
+    drop(lease);
+}
+
+#[test]
+fn a_pipe_is_refused_at_once() {
+    let (folder, rig) = (Folder::new(), Rig::new(1));
+    let pipe = folder.0.canonicalize().unwrap().join("pipe");
+    let name = CString::new(pipe.as_os_str().as_bytes()).unwrap();
+    // SAFETY: a valid name.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    let path = pipe.to_str().unwrap().to_string();
+    assert_eq!(refused(&rig, &read(&rig, &pipe)), (libc::ESPIPE, path.clone()));
+    assert_eq!(refused(&rig, &write(&rig, &pipe, b"x")), (libc::ENXIO, path));
+}
+
+#[test]
+fn a_task_whose_time_is_up_stops_where_it_waits_for_a_limited_layer() {
+    let folder = Folder::new();
+    fs::create_dir(folder.0.join("disk")).unwrap();
+    let file = folder.0.join("storage.toml");
+    fs::write(&file, "[[layer]]\nname='disk'\npath='disk'\nlimit='100kB/s'\n").unwrap();
+    let storage = Storage::read(&file).unwrap();
+    let rig = Rig::with(Options { storage, ..options(1) });
+    let overrides = Overrides { timeout_ns: Some(Some(1_000_000)), ..Overrides::default() };
+    let began = Instant::now();
+    let slow = write_call(&rig, Path::new("file"), &[1; 10_000_000]);
+    let slow = only(&rig, Call { overrides, ..slow });
+    assert!(matches!(rig.cause(&slow), Cause::TimedOut(_)));
+    rig.drain();
+    assert!(began.elapsed() < Duration::from_secs(50), "all of it would take twice as long");
 }
 
 /// Threads of this process with this name: their numbers.

@@ -68,9 +68,20 @@ impl File {
         File { path, limiter, writer: None, fd: None }
     }
 
-    fn open(&self, flags: i32) -> Op {
+    /// Not to wait at the opening means not to wait for the other end of a pipe, which could not be
+    /// used anyway: it has no positions.
+    fn open(&self, flags: i32, waits: bool) -> Op {
         let path: CString = folders::c_path(&self.path);
-        Op::Open { path, flags: flags | libc::O_CLOEXEC, mode: PERMISSIONS }
+        let flags = flags | libc::O_CLOEXEC | if waits { 0 } else { libc::O_NONBLOCK };
+        Op::Open { path, flags, mode: PERMISSIONS }
+    }
+
+    /// It is open. From now on everything waits.
+    fn opened(&mut self, fd: OwnedFd) {
+        // SAFETY: our own descriptor; the call changes nothing but its flags, of which this is the
+        // only one that can be changed and was set.
+        unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, 0) };
+        self.fd = Some(fd);
     }
 
     fn raw(&self) -> i32 {
@@ -170,6 +181,8 @@ pub(super) struct Job {
     busy_until_ns: u64,
     /// Whether the next piece was accounted for.
     paid: bool,
+    /// Whether the next opening waits.
+    waits: bool,
     /// Whether missing folders were made.
     made_folders: bool,
     flush: Option<Flush>,
@@ -193,6 +206,7 @@ impl Job {
             total,
             busy_until_ns: 0,
             paid: false,
+            waits: false,
             made_folders: false,
             flush,
             trouble: None,
@@ -211,11 +225,11 @@ impl Job {
                 Stage::Over => Some(Next::Over),
                 _ if !goes_on => None,
                 Stage::OpenSource => {
-                    self.source.as_ref().map(|file| Next::Do(file.open(libc::O_RDONLY)))
+                    self.source.as_ref().map(|file| Next::Do(file.open(libc::O_RDONLY, self.waits)))
                 }
                 Stage::OpenTarget => {
                     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
-                    self.target.as_ref().map(|file| Next::Do(file.open(flags)))
+                    self.target.as_ref().map(|file| Next::Do(file.open(flags, self.waits)))
                 }
                 Stage::Move => self.piece(tools),
                 Stage::Sync => self.flush.as_ref().and(self.target.as_ref()).map(|file| {
@@ -299,11 +313,16 @@ impl Job {
             if self.stage == Stage::OpenTarget { &mut self.target } else { &mut self.source };
         match (self.stage, result) {
             (Stage::OpenSource | Stage::OpenTarget, Ok(Answer::Fd(fd))) => {
-                file.as_mut().expect("it was to be opened").fd = Some(fd);
+                file.as_mut().expect("it was to be opened").opened(fd);
+                self.waits = false;
                 if self.stage == Stage::OpenSource {
                     self.measure(tools);
                 }
                 self.stage = self.stage.next();
+            }
+            (Stage::OpenSource | Stage::OpenTarget, Err(Errno(libc::EAGAIN))) if !self.waits => {
+                // Somebody has a lease on it, and was told to give it up: that is worth a wait.
+                self.waits = true;
             }
             (Stage::OpenTarget, Err(Errno(libc::ENOENT))) if !self.made_folders => {
                 // Made here and now: it is rare, and nothing but names.
@@ -416,7 +435,7 @@ impl Job {
     }
 }
 
-/// Bytes of an open file; a folder is none. Its attributes are in memory since it was opened.
+/// Bytes of an open file; folders and pipes have none. Its attributes are in memory since it was opened.
 fn measured(fd: i32) -> Result<u64, Errno> {
     // SAFETY: all of its fields are integers.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
@@ -424,10 +443,11 @@ fn measured(fd: i32) -> Result<u64, Errno> {
     if unsafe { libc::fstat(fd, &mut stat) } < 0 {
         return Err(Errno::last());
     }
-    if stat.st_mode & libc::S_IFMT == libc::S_IFDIR {
-        return Err(Errno(libc::EISDIR));
+    match stat.st_mode & libc::S_IFMT {
+        libc::S_IFDIR => Err(Errno(libc::EISDIR)),
+        libc::S_IFIFO => Err(Errno(libc::ESPIPE)),
+        _ => Ok(u64::try_from(stat.st_size).unwrap_or(0)),
     }
-    Ok(u64::try_from(stat.st_size).unwrap_or(0))
 }
 
 fn payload(trouble: &Trouble) -> Arc<[u8]> {
