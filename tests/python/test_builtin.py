@@ -245,7 +245,7 @@ def test_the_time_of_a_task_can_be_up(tmp_path):
         slow = al.write("slow", bytes(50_000_000), timeout=0.01, on_failure="cancel_dependents")
         with pytest.raises(al.TaskTimeoutError):
             slow.result(LONG)
-        with pytest.raises(al.TaskTimeoutError, match="slow|write"):
+        with pytest.raises(al.TaskTimeoutError, match="was not run"):
             al.read("slow").result(LONG)
 
 

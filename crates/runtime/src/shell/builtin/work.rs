@@ -435,7 +435,8 @@ impl Job {
     }
 }
 
-/// Bytes of an open file; folders and pipes have none. Its attributes are in memory since it was opened.
+/// Bytes of an open file; folders and pipes have none. Its attributes are in memory since it was
+/// opened.
 fn measured(fd: i32) -> Result<u64, Errno> {
     // SAFETY: all of its fields are integers.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
