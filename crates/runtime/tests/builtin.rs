@@ -251,13 +251,16 @@ fn a_session_ends_although_the_kernel_does_not_give_an_operation_back() {
 #[test]
 fn a_pipe_is_refused_at_once() {
     let (folder, rig) = (Folder::new(), Rig::new(1));
-    let pipe = folder.0.canonicalize().unwrap().join("pipe");
-    let name = CString::new(pipe.as_os_str().as_bytes()).unwrap();
-    // SAFETY: a valid name.
-    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-    let path = pipe.to_str().unwrap().to_string();
-    assert_eq!(refused(&rig, &read(&rig, &pipe)), (libc::ESPIPE, path.clone()));
-    assert_eq!(refused(&rig, &write(&rig, &pipe, b"x")), (libc::ENXIO, path));
+    let pipe = |name: &str| {
+        let path = folder.0.canonicalize().unwrap().join(name);
+        let name = CString::new(path.as_os_str().as_bytes()).unwrap();
+        // SAFETY: a valid name.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        (path.clone(), path.to_str().unwrap().to_string())
+    };
+    let ((one, one_name), (two, two_name)) = (pipe("one"), pipe("two"));
+    assert_eq!(refused(&rig, &read(&rig, &one)), (libc::ESPIPE, one_name));
+    assert_eq!(refused(&rig, &write(&rig, &two, b"x")), (libc::ENXIO, two_name));
 }
 
 #[test]

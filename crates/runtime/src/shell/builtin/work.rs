@@ -362,7 +362,6 @@ impl Job {
 
     /// A piece was moved.
     fn moved(&mut self, tools: &Tools, op: Op, count: u64) {
-        let asked = op.bytes();
         if let Work::Read { .. } = self.work {
             self.pay(tools, count);
             let room = self.room.as_mut().expect("it was read into");
@@ -372,13 +371,13 @@ impl Job {
         }
         self.done += count;
         match self.work {
-            // The file ends here.
-            Work::Read { .. } | Work::Copy if count < asked => self.total = self.done,
-            Work::Write(_) if count == 0 => {
+            _ if count > 0 => {}
+            // The file ends here. (Less than was asked for may only mean that a device paused.)
+            Work::Read { .. } | Work::Copy => self.total = self.done,
+            Work::Write(_) => {
                 let path = self.path_of(Stage::Move);
                 self.check(Err((Errno(libc::EIO), path)));
             }
-            _ => {}
         }
     }
 
