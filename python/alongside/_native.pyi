@@ -18,6 +18,8 @@ __all__ = [
     "Layer",
     "Limiter",
     "Machine",
+    "Probe",
+    "ProbeOutcome",
     "Refused",
     "Ring",
     "Session",
@@ -131,6 +133,51 @@ class Machine:
     def engine(self) -> str: ...
     @property
     def engine_reason(self) -> str: ...
+
+# By cell: is it writing, bytes of a block, writers, bytes a second, spread, rounds.
+_Figure: TypeAlias = tuple[bool, int, int, float, float, int]
+# The block, the fewest writers that nearly get the best, who gets it and how much, where it falls,
+# and the curve.
+_Side: TypeAlias = tuple[int, int, tuple[int, int], int | None, list[tuple[int, int]]]
+
+@final
+class Probe:
+    def __new__(
+        cls,
+        path: str,
+        block_bytes: Sequence[int],
+        writers: Sequence[int],
+        rounds: int,
+        space_bytes: int,
+        data_bytes: int,
+        seconds: float,
+    ) -> Self: ...
+    def step(self) -> bool: ...
+    @property
+    def progress(self) -> tuple[int, int]: ...
+    @property
+    def data_bytes_max(self) -> int: ...
+    @property
+    def space_bytes(self) -> int: ...
+    def outcome(self) -> ProbeOutcome: ...
+    def layer(self, name: str, shared: bool, emulate: bool) -> str: ...
+
+@final
+class ProbeOutcome:
+    @property
+    def figures(self) -> list[_Figure]: ...
+    @property
+    def read(self) -> _Side | None: ...
+    @property
+    def write(self) -> _Side | None: ...
+    @property
+    def direct(self) -> bool: ...
+    @property
+    def engine(self) -> str: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
 
 @final
 class FunctionStatistics:

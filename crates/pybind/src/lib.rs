@@ -3,7 +3,7 @@
 //! In flow order: [`slots`] (the inputs of a call, noted while its arguments are pickled),
 //! [`session`] (from calls to the runtime), [`handle`] (from the runtime's handles to futures),
 //! [`buffer`] (values as Python buffers that hold their memory), [`worker`] (a worker's side),
-//! and small conversions: [`fault`], [`machine`], [`statistics`], [`errors`].
+//! and small conversions: [`fault`], [`machine`], [`probe`], [`statistics`], [`errors`].
 //!
 //! The GIL is given up around everything that may wait and around large copies. Nothing of the
 //! runtime ever takes it; only `interrupted` callbacks of waits do, for pending signals.
@@ -13,6 +13,7 @@ mod errors;
 mod fault;
 mod handle;
 mod machine;
+mod probe;
 mod ring;
 mod session;
 mod slots;
@@ -30,6 +31,8 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<machine::Layer>()?;
     module.add_class::<machine::Limiter>()?;
     module.add_class::<machine::Machine>()?;
+    module.add_class::<probe::Probe>()?;
+    module.add_class::<probe::ProbeOutcome>()?;
     module.add_class::<ring::Ring>()?;
     module.add_class::<session::Session>()?;
     module.add_class::<statistics::FunctionStatistics>()?;

@@ -3,8 +3,8 @@
 //! In flow order: [`options`] and [`storage`] (what a session is started with), [`session`] (what
 //! a program does with it), `shell` (the state under its mutex, and the runtime thread),
 //! [`store`] (who holds which memory), [`futures`] (where outcomes are put), [`trace`] and
-//! [`statistics`] (what happened). Nothing here knows Python; what a pickle means, only `pickle`
-//! knows, of a few.
+//! [`statistics`] (what happened); beside them [`probe`] (what storage takes). Nothing here knows
+//! Python; what a pickle means, only `pickle` knows, of a few.
 
 mod failures;
 pub mod files;
@@ -16,6 +16,7 @@ pub mod native;
 mod notify;
 pub mod options;
 mod pickle;
+pub mod probe;
 pub mod ring;
 pub mod session;
 mod shell;

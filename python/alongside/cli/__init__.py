@@ -8,16 +8,16 @@ import sys
 from collections.abc import Sequence
 
 from alongside import errors
-from alongside.cli import info, run
+from alongside.cli import info, probe, run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command. Gives the exit code."""
     parser = argparse.ArgumentParser(
-        prog="alongside", description="Run task programs; see what this machine offers."
+        prog="alongside", description="Run task programs; see and measure what this machine offers."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (run, info):
+    for module in (run, info, probe):
         module.add_to(commands)
     options = parser.parse_args(arguments)
     try:

@@ -2,6 +2,7 @@
 //! that describe a machine to COMPSs.
 
 mod compss;
+mod describe;
 mod parse;
 mod units;
 mod values;
@@ -61,6 +62,11 @@ impl LayerSpec {
     pub fn bandwidth(&self) -> Option<u64> {
         let limit = self.limit.as_ref().map(|curve| curve.best().bandwidth);
         [self.read_bandwidth, self.write_bandwidth, limit].into_iter().flatten().min()
+    }
+
+    /// The `[[layer]]` table that describes it.
+    pub fn to_toml(&self) -> String {
+        describe::describe(self)
     }
 }
 

@@ -1,0 +1,125 @@
+//! The files that are measured: without a name, so that nothing is left behind, whoever is killed.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::ProbeError;
+
+/// This many times what is used must be free: as much again stays free for others.
+const FREE_FACTOR: u64 = 2;
+
+/// Open files of one length in a folder.
+#[derive(Debug)]
+pub(super) struct Files {
+    folder: PathBuf,
+    files: Vec<OwnedFd>,
+    /// Whether they go around the memory of the system.
+    pub(super) is_direct: bool,
+}
+
+impl Files {
+    /// Makes them; nothing is in them yet.
+    pub(super) fn make(folder: &Path, count: u32, bytes: u64) -> Result<Files, ProbeError> {
+        check_space(folder, bytes)?;
+        let mut made = Files { folder: folder.to_path_buf(), files: Vec::new(), is_direct: true };
+        for number in 0..count {
+            let file = open(folder, number, made.is_direct);
+            let file = match file {
+                // No direct I/O here: the first file finds out.
+                Err(error) if made.is_direct && error.raw_os_error() == Some(libc::EINVAL) => {
+                    made.is_direct = false;
+                    open(folder, number, false)
+                }
+                file => file,
+            };
+            made.files.push(file.map_err(|error| made.failed("cannot make a file", error))?);
+        }
+        Ok(made)
+    }
+
+    pub(super) fn fd(&self, file: usize) -> RawFd {
+        self.files[file].as_raw_fd()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.files.len()
+    }
+
+    pub(super) fn failed(&self, what: &'static str, error: io::Error) -> ProbeError {
+        ProbeError::System { path: self.folder.clone(), what, error }
+    }
+
+    /// Takes care that nothing of these files is in memory.
+    pub(super) fn forget(&self) {
+        if self.is_direct {
+            return;
+        }
+        for file in &self.files {
+            // SAFETY: a plain call on an open descriptor. It is advice: no error matters.
+            unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        }
+    }
+}
+
+/// Bytes that this user may still write to a file system.
+pub(super) fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let path = c_path(folder)?;
+    // SAFETY: a plain structure of numbers; all zeros is valid.
+    let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: a C string and a writable place.
+    if unsafe { libc::statvfs(path.as_ptr(), &mut found) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+fn check_space(folder: &Path, bytes: u64) -> Result<(), ProbeError> {
+    let failed = |error| ProbeError::System { path: folder.into(), what: "cannot look", error };
+    if !folder.is_dir() {
+        let error = std::fs::read_dir(folder).err();
+        return Err(failed(error.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ENOTDIR))));
+    }
+    let free = free_bytes(folder).map_err(failed)?;
+    if free / FREE_FACTOR < bytes {
+        return Err(ProbeError::Space { path: folder.into(), free, needed: bytes * FREE_FACTOR });
+    }
+    Ok(())
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from)
+}
+
+fn open(folder: &Path, number: u32, is_direct: bool) -> io::Result<OwnedFd> {
+    let flags = libc::O_RDWR | libc::O_CLOEXEC | if is_direct { libc::O_DIRECT } else { 0 };
+    let path = c_path(folder)?;
+    match open_raw(&path, flags | libc::O_TMPFILE) {
+        Err(error) if lacks_unnamed(&error) => {}
+        file => return file,
+    }
+    let name = format!(".alongside-probe-{}-{number}", std::process::id());
+    let path = c_path(&folder.join(name))?;
+    let file = open_raw(&path, flags | libc::O_CREAT | libc::O_EXCL);
+    // Also after an error: a file system may refuse direct I/O when the file is made already.
+    // SAFETY: a C string; the name is this process's own.
+    unsafe { libc::unlink(path.as_ptr()) };
+    file
+}
+
+/// What file systems answer that have no files without a name.
+fn lacks_unnamed(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT))
+}
+
+fn open_raw(path: &CString, flags: i32) -> io::Result<OwnedFd> {
+    // SAFETY: a C string; the mode is given because the flags may create.
+    let fd = unsafe { libc::open(path.as_ptr(), flags, 0o600) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

@@ -1,0 +1,289 @@
+//! What is to be measured, in which order, and how much data and time that may take at most.
+
+use std::time::Duration;
+
+use super::ProbeError;
+
+/// Reading or writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Reading what is not in memory.
+    Read,
+    /// Writing, until it is on the device.
+    Write,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes of an operation; multiples of 4 KiB.
+    pub block_bytes: Vec<u64>,
+    /// How many at once.
+    pub writers: Vec<u32>,
+    /// How often each is measured; the median counts.
+    pub rounds: u32,
+    /// Bytes of space that are used.
+    pub space_bytes: u64,
+    /// Bytes that are read and written at most.
+    pub data_bytes: u64,
+    /// How long it takes at most, but for the last operations and their flush.
+    pub time: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            block_bytes: vec![4 << 10, 64 << 10, 1 << 20, 4 << 20],
+            writers: vec![1, 2, 4, 8, 16, 32, 64],
+            rounds: 5,
+            space_bytes: 512 << 20,
+            data_bytes: 16_000_000_000,
+            time: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What blocks are multiples of: enough for direct I/O.
+const BLOCK_UNIT_BYTES: u64 = 4096;
+/// Writers and rounds at most.
+const WRITERS_MAX: u32 = 512;
+const ROUNDS_MAX: u32 = 100;
+/// Sizes of each list at most.
+const CHOICES_MAX: usize = ops::POINTS_MAX;
+/// Operations in flight take so much memory at most.
+const MEMORY_BYTES_MAX: u64 = 4 << 30;
+/// The share of the time that measurements get; the rest is for the files, and for operations that
+/// end late.
+const MEASURED_SHARE: f64 = 0.8;
+
+/// One combination that is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// What is done.
+    pub kind: Kind,
+    /// Bytes of an operation.
+    pub block_bytes: u64,
+    /// How many do it at once.
+    pub writers: u32,
+}
+
+impl Cell {
+    /// What it moves at least: a block by each.
+    fn least(&self) -> u64 {
+        self.block_bytes * u64::from(self.writers)
+    }
+}
+
+/// The measurements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// What is measured.
+    pub cells: Vec<Cell>,
+    /// Bytes of one measurement of each cell.
+    pub sample_bytes: Vec<u64>,
+    /// How often each.
+    pub rounds: u32,
+    /// How long one measurement takes at most.
+    pub sample_time: Duration,
+    /// How long all takes at most.
+    pub time: Duration,
+    /// How many files, one for each of the most writers.
+    pub files: u32,
+    /// Bytes of each.
+    pub file_bytes: u64,
+    /// The largest block.
+    pub block_bytes_max: u64,
+}
+
+impl Plan {
+    /// Checks what is asked for and shares out its data and time.
+    ///
+    /// # Errors
+    /// What cannot be done, and what to change.
+    pub fn new(options: &Options) -> Result<Plan, ProbeError> {
+        let blocks = ascending("--block", &options.block_bytes)?;
+        let writers = ascending("--writers", &options.writers)?;
+        let (block_bytes_max, files) = (blocks[blocks.len() - 1], writers[writers.len() - 1]);
+        check(options, block_bytes_max, files)?;
+        let file_bytes = options.space_bytes / u64::from(files) / block_bytes_max * block_bytes_max;
+        if file_bytes == 0 {
+            let least = block_bytes_max * u64::from(files);
+            return Err(ProbeError::Options(format!(
+                "--space {} is not enough for a file of {block_bytes_max} bytes for each of \
+                 {files} writers; it must be at least {least}",
+                options.space_bytes
+            )));
+        }
+        let cells: Vec<Cell> = [Kind::Write, Kind::Read]
+            .into_iter()
+            .flat_map(|kind| blocks.iter().map(move |block| (kind, *block)))
+            .flat_map(|(kind, block_bytes)| {
+                writers.iter().map(move |writers| Cell { kind, block_bytes, writers: *writers })
+            })
+            .collect();
+        let rounds = u64::from(options.rounds);
+        let laid_out = file_bytes * u64::from(files);
+        let budget = options.data_bytes.saturating_sub(laid_out) / rounds;
+        let Some(sample_bytes) = shared_out(&cells, budget) else {
+            let least = laid_out + rounds * cells.iter().map(Cell::least).sum::<u64>();
+            return Err(ProbeError::Options(format!(
+                "--data {} is not enough for {} measurements; it must be at least {least}, or ask \
+                 for fewer or smaller ones",
+                options.data_bytes,
+                cells.len() as u64 * rounds
+            )));
+        };
+        let sample_time =
+            options.time.mul_f64(MEASURED_SHARE) / (cells.len() as u32 * options.rounds);
+        Ok(Plan {
+            cells,
+            sample_bytes,
+            rounds: options.rounds,
+            sample_time,
+            time: options.time,
+            files,
+            file_bytes,
+            block_bytes_max,
+        })
+    }
+
+    /// Bytes of space that are used.
+    pub fn space_bytes(&self) -> u64 {
+        self.file_bytes * u64::from(self.files)
+    }
+
+    /// Bytes that are read and written at most, the files themselves included.
+    pub fn data_bytes_max(&self) -> u64 {
+        self.space_bytes() + u64::from(self.rounds) * self.sample_bytes.iter().sum::<u64>()
+    }
+
+    /// The cells of a round. Every round has another order, so that what changes slowly around us
+    /// does not hit the same ones.
+    pub fn order(&self, round: u32) -> Vec<usize> {
+        let count = self.cells.len();
+        let mut order: Vec<usize> = (0..count).collect();
+        // Shuffled by a generator of 64 bits (splitmix), seeded by the round.
+        let mut state = u64::from(round) + 1;
+        for last in (1..count).rev() {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = state;
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            order.swap(last, ((mixed ^ (mixed >> 31)) % (last as u64 + 1)) as usize);
+        }
+        order
+    }
+}
+
+fn ascending<T: Copy + Ord>(name: &str, values: &[T]) -> Result<Vec<T>, ProbeError> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    if sorted.is_empty() || sorted.len() > CHOICES_MAX {
+        let message = format!("{name}: give from 1 to {CHOICES_MAX} values");
+        return Err(ProbeError::Options(message));
+    }
+    Ok(sorted)
+}
+
+fn check(options: &Options, block_bytes_max: u64, writers_max: u32) -> Result<(), ProbeError> {
+    let wrong = |message: String| Err(ProbeError::Options(message));
+    let aligned = |block: &u64| *block > 0 && block % BLOCK_UNIT_BYTES == 0;
+    if let Some(block) = options.block_bytes.iter().find(|block| !aligned(block)) {
+        return wrong(format!("--block {block}: must be a multiple of {BLOCK_UNIT_BYTES} bytes"));
+    }
+    if options.writers.contains(&0) || writers_max > WRITERS_MAX {
+        return wrong(format!("--writers: must be from 1 to {WRITERS_MAX}"));
+    }
+    if block_bytes_max.saturating_mul(u64::from(writers_max)) > MEMORY_BYTES_MAX {
+        return wrong(format!(
+            "--block and --writers: {writers_max} operations of {block_bytes_max} bytes at once \
+             take more than {MEMORY_BYTES_MAX} bytes of memory"
+        ));
+    }
+    if options.rounds == 0 || options.rounds > ROUNDS_MAX {
+        return wrong(format!("--rounds: must be from 1 to {ROUNDS_MAX}"));
+    }
+    if options.time.is_zero() {
+        return wrong("--seconds: must be more than 0".to_string());
+    }
+    Ok(())
+}
+
+/// The data of a round, as evenly as the least of each cell allows. `None`: it is not enough.
+fn shared_out(cells: &[Cell], budget: u64) -> Option<Vec<u64>> {
+    let mut by_least: Vec<usize> = (0..cells.len()).collect();
+    by_least.sort_by_key(|cell| std::cmp::Reverse(cells[*cell].least()));
+    let (mut left, mut shares) = (budget, vec![0; cells.len()]);
+    for (place, cell) in by_least.iter().enumerate() {
+        let even = left / (cells.len() - place) as u64;
+        shares[*cell] = even.max(cells[*cell].least());
+        left = left.checked_sub(shares[*cell])?;
+    }
+    Some(shares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> Options {
+        Options {
+            block_bytes: vec![8192, 4096],
+            writers: vec![4, 1],
+            rounds: 2,
+            space_bytes: 100_000,
+            data_bytes: 500_000,
+            time: Duration::from_secs(1),
+        }
+    }
+
+    fn refused(options: Options, part: &str) {
+        let said = Plan::new(&options).expect_err(part).to_string();
+        assert!(said.contains(part), "{said} has no {part:?}");
+    }
+
+    #[test]
+    fn data_and_time_are_bounded() {
+        let plan = Plan::new(&small()).unwrap();
+        assert_eq!((plan.cells.len(), plan.files, plan.file_bytes), (8, 4, 24_576));
+        assert!(plan.data_bytes_max() <= 500_000, "{}", plan.data_bytes_max());
+        assert!(plan.sample_time * 16 <= plan.time);
+        let pairs = || plan.cells.iter().zip(&plan.sample_bytes);
+        assert!(pairs().all(|(cell, bytes)| *bytes >= cell.least()));
+        assert!(Plan::new(&Options::default()).unwrap().data_bytes_max() <= 16_000_000_000);
+    }
+
+    #[test]
+    fn large_cells_get_their_least_and_the_others_share_the_rest() {
+        let cell = |writers| Cell { kind: Kind::Read, block_bytes: 10, writers };
+        let cells = [cell(1), cell(50), cell(2)];
+        assert_eq!(shared_out(&cells, 600), Some(vec![50, 500, 50]));
+        assert_eq!(shared_out(&cells, 530), Some(vec![10, 500, 20]));
+        assert_eq!(shared_out(&cells, 529), None);
+    }
+
+    #[test]
+    fn every_round_has_all_cells_in_an_order_of_its_own() {
+        let plan = Plan::new(&small()).unwrap();
+        let mut sorted = plan.order(0);
+        assert_ne!(sorted, plan.order(1));
+        assert_eq!(plan.order(1), plan.order(1));
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..8).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused_with_what_to_change() {
+        refused(Options { block_bytes: vec![1000], ..small() }, "multiple of 4096");
+        refused(Options { block_bytes: vec![], ..small() }, "--block: give from 1");
+        refused(Options { writers: vec![0], ..small() }, "--writers: must be from 1 to 512");
+        refused(Options { writers: vec![513], ..small() }, "from 1 to 512");
+        refused(Options { rounds: 0, ..small() }, "--rounds");
+        refused(Options { time: Duration::ZERO, ..small() }, "--seconds");
+        refused(Options { space_bytes: 30_000, ..small() }, "at least 32768");
+        refused(Options { data_bytes: 200_000, ..small() }, "must be at least 344064");
+        let much = Options { block_bytes: vec![16 << 20], writers: vec![512], ..small() };
+        refused(much, "bytes of memory");
+    }
+}
