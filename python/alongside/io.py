@@ -47,7 +47,9 @@ def io(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function an I/O task; it may be `async def`. Used bare, or with options:
 
     `bandwidth`: bytes a second that it is granted on its layer while it runs, a number or a
-    text such as `"20MB/s"`; None asks for nothing and is never held back.
+    text such as `"20MB/s"`; None asks for nothing and is never held back. `"auto"` learns it in
+    epochs, `"auto(min,max,delta)"` tries min, min*delta, ... up to max (Elshazly, thesis, section
+    4.4); `"adaptive"` follows continuously what the layer serves best.
     `size`: bytes that it needs on the layer, a number or a text such as `"200MB"`.
     `durable`: its future is done only when the files that it wrote (`FileOut`, `FileInOut`) and
     their folders were flushed to the device.

@@ -28,6 +28,7 @@ class Options(NamedTuple):
     on_failure: str = "fail"
     name: str | None = None
     bandwidth: int = 0
+    tuning: str | None = None
     size: int = 0
     durable: bool = False
 
@@ -50,6 +51,8 @@ def checked(kind: str, function: Any, given: dict[str, Any]) -> Options:
             values[option] = allowed[option](value)
         except (ValueError, TypeError) as error:
             raise ConstraintError(f"{name}: {option}={value!r} {error}") from None
+    if isinstance(values.get("bandwidth"), str):
+        values["tuning"] = values.pop("bandwidth")
     return Options(kind, **({"cpus": 0} | values if kind == "io" else values))
 
 
@@ -91,8 +94,6 @@ def _amount(read: Callable[[str], int], example: str) -> Callable[[Any], int]:
         if value is None:
             return 0
         if isinstance(value, str):
-            if value.startswith(("auto", "adaptive")):
-                raise ValueError(f"is not known to this version; give a number such as {example!r}")
             return read(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError(f"has to be a number, or a text such as {example!r}")
@@ -101,6 +102,14 @@ def _amount(read: Callable[[str], int], example: str) -> Callable[[Any], int]:
         return int(value)
 
     return check
+
+
+def _bandwidth(value: Any) -> int | str:
+    """A number of bytes a second, or the text that says how it is to be found."""
+    if isinstance(value, str) and value.lstrip().startswith(("auto", "adaptive")):
+        _native.check_tuning(value)
+        return value.strip()
+    return _amount(_native.parse_bandwidth, "20MB/s")(value)
 
 
 def _flag(value: Any) -> bool:
@@ -120,7 +129,7 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
 _COMPUTE = {"cpus": _whole(1, 65_536), **_SHARED}
 _IO = {
     **_SHARED,
-    "bandwidth": _amount(_native.parse_bandwidth, "20MB/s"),
+    "bandwidth": _bandwidth,
     "size": _amount(_native.parse_bytes, "200MB"),
     "durable": _flag,
 }

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from alongside import _context, _native, errors, serial
+from alongside import _context, _native, errors, registry, serial
 from alongside.future import Future
 from alongside.options import Options, checked
 from alongside.task import Task
@@ -53,6 +53,8 @@ class Session(concurrent.futures.Executor):
     `io_policy`: in which order ready I/O tasks get bandwidth: `"fcfs"`.
     `trace`: a file to write the timeline to at the end, for Perfetto; True only records it.
     `memory`: bytes that values may take together, a number or `"4GB"` (default: 60 % of memory).
+    `learned`: a JSON file of what `bandwidth="auto"` has learned: read at the start where it is
+    there, written at the end, so that the next session learns nothing again.
 
     Raises `StorageError` (with file and line), `ConstraintError` for an argument that makes no
     sense, and `SessionError` when the processes cannot be started.
@@ -67,6 +69,7 @@ class Session(concurrent.futures.Executor):
         trace: str | os.PathLike[str] | bool | None = None,
         *,
         memory: int | str | None = None,
+        learned: str | os.PathLike[str] | None = None,
     ) -> None:
         given: dict[str, Any] = {
             "workers": workers,
@@ -75,11 +78,15 @@ class Session(concurrent.futures.Executor):
             "io_policy": io_policy,
             "trace": trace,
             "memory": memory,
+            "learned": learned,
         }
         given.update(_context.session_options)
         arguments = _checked(given)
         self.trace: str | None = arguments.pop("trace")
+        self.learned: str | None = arguments.pop("learned")
+        registries = registry.read(self.learned) if self.learned else []
         self.native = _native.Session(command=_command(), future_type=Future, **arguments)
+        self.native.load_learned(registries)
         self.number = self.native.number
         self.objects = Objects(self.native)
         self.closed = False
@@ -159,6 +166,8 @@ class Session(concurrent.futures.Executor):
         _context.layers = tuple(layer.path for layer in self.native.layers())
         self.native.stop(cancel)
         _context.live.pop(self.number, None)
+        if self.learned:
+            registry.write(self.learned, self.native.learned())
         if self.trace:
             self.native.export_trace(self.trace)
         if _context.closed is not None:
@@ -280,6 +289,7 @@ class Session(concurrent.futures.Executor):
             timeout=options.timeout,
             on_failure=options.on_failure,
             bandwidth=options.bandwidth,
+            tuning=options.tuning,
             size=options.size,
             durable=options.durable,
             asynchronous=task.asynchronous,
@@ -394,6 +404,7 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
         "record": bool(trace) or _context.record,
         "trace": None if trace is None or isinstance(trace, bool) else os.path.abspath(trace),
         "memory": memory,
+        "learned": None if given["learned"] is None else os.path.abspath(given["learned"]),
     }
 
 

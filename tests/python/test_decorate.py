@@ -133,7 +133,7 @@ def test_bad_options_of_task_are_refused_at_decoration(option, value, part):
         ("bandwidth", "20 parsecs", "20 parsecs"),
         ("bandwidth", -1, "negative"),
         ("bandwidth", [], "20MB/s"),
-        ("bandwidth", "auto", "not known"),
+        ("bandwidth", "auto(2,1,2)", "min is more than max"),
         ("size", "x", "x"),
         ("durable", 1, "True or False"),
         ("cpus", 1, "takes no processor"),

@@ -18,6 +18,7 @@ mod ring;
 mod session;
 mod slots;
 mod statistics;
+mod tuned;
 mod worker;
 
 use pyo3::prelude::*;
@@ -37,6 +38,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::Session>()?;
     module.add_class::<statistics::FunctionStatistics>()?;
     module.add_class::<statistics::Statistics>()?;
+    module.add_class::<tuned::Tuned>()?;
     module.add_class::<worker::Assignment>()?;
     module.add_class::<worker::Worker>()?;
     module.add("Refused", module.py().get_type::<errors::Refused>())?;
@@ -47,6 +49,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(slots::slots_note_object, module)?)?;
     module.add_function(wrap_pyfunction!(machine::parse_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(machine::parse_bandwidth, module)?)?;
+    module.add_function(wrap_pyfunction!(machine::check_tuning, module)?)?;
     module.add_function(wrap_pyfunction!(machine::machine, module)?)?;
     module.add_function(wrap_pyfunction!(machine::read_storage, module)?)?;
     Ok(())

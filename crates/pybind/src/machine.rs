@@ -126,6 +126,12 @@ pub(crate) fn parse_bytes(text: &str) -> PyResult<u64> {
     runtime::storage::parse_bytes(text).map_err(PyValueError::new_err)
 }
 
+/// Refuses what is no way to find a bandwidth: `"auto"`, `"auto(min,max,delta)"`, `"adaptive"`.
+#[pyfunction]
+pub(crate) fn check_tuning(text: &str) -> PyResult<()> {
+    runtime::parse_tuning(text).map(drop).map_err(PyValueError::new_err)
+}
+
 /// Bytes a second: `"450MB/s"`.
 #[pyfunction]
 pub(crate) fn parse_bandwidth(text: &str) -> PyResult<u64> {

@@ -10,9 +10,9 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use runtime::{
-    block, Builtin, Call, Constraint, DatumId, FileError, FileUse, FunctionSpec, GraphEnd, Kind,
-    OnFailure, Options, Overrides, PolicyKind, Spawned, StartError, Tuning, Value, WaitEnd,
-    WaitFor,
+    block, parse_tuning, Builtin, Call, Constraint, DatumId, FileError, FileUse, FunctionSpec,
+    GraphEnd, Kind, OnFailure, Options, Overrides, PolicyKind, Spawned, StartError, Tuning, Value,
+    WaitEnd, WaitFor,
 };
 
 use crate::buffer::{Given, COPY_BYTES_DETACHED_MIN};
@@ -22,6 +22,7 @@ use crate::handle::{duration, future, waited, Core, Handle};
 use crate::machine::{self, Layer, Limiter};
 use crate::slots;
 use crate::statistics::Statistics;
+use crate::tuned::{self, LearnedLine};
 
 /// `None`, pickled.
 const NONE_PICKLE: &[u8] = b"\x80\x05N.";
@@ -146,7 +147,7 @@ impl Session {
 
     /// Makes a function known. Gives its number.
     #[pyo3(signature = (name, data, buffers, *, io, cpus, priority, retries, timeout, on_failure,
-                        bandwidth, size, durable, asynchronous, returns))]
+                        bandwidth, tuning, size, durable, asynchronous, returns))]
     #[allow(clippy::too_many_arguments)] // keyword arguments of one Python call
     fn function(
         &self,
@@ -161,6 +162,7 @@ impl Session {
         timeout: Option<f64>,
         on_failure: &str,
         bandwidth: u64,
+        tuning: Option<&str>,
         size: u64,
         durable: bool,
         asynchronous: bool,
@@ -177,7 +179,9 @@ impl Session {
             timeout_ns: timeout.map(|seconds| (seconds * NS_PER_S) as u64),
             on_failure: self::on_failure(on_failure)?,
             constraint: Constraint { bandwidth, size },
-            tuning: Tuning::Static,
+            tuning: tuning
+                .map_or(Ok(Tuning::Static), parse_tuning)
+                .map_err(PyValueError::new_err)?,
             durable,
             asynchronous,
             returns,
@@ -333,6 +337,16 @@ impl Session {
     /// The figures until now.
     fn statistics(&self, py: Python<'_>) -> PyResult<Statistics> {
         Statistics::of(py, &self.inner.statistics())
+    }
+
+    /// What was learned: `(function, size class, layer, registry)`.
+    fn learned(&self) -> Vec<LearnedLine> {
+        self.inner.learned().iter().map(tuned::learned).collect()
+    }
+
+    /// Takes in what `learned` gave in an earlier session.
+    fn load_learned(&self, learned: Vec<LearnedLine>) {
+        self.inner.load_learned(learned.into_iter().map(tuned::loaded).collect());
     }
 
     /// Writes the timeline (Chrome and Perfetto JSON).

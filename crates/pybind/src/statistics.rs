@@ -3,6 +3,8 @@
 use pyo3::prelude::*;
 use runtime::Kind;
 
+use crate::tuned::Tuned;
+
 /// What a session has done so far. Times in nanoseconds.
 #[pyclass(frozen, get_all, module = "alongside._native")]
 pub(crate) struct Statistics {
@@ -42,6 +44,8 @@ pub(crate) struct Statistics {
     store_bytes_peak: u64,
     /// Workers that died and were replaced.
     workers_lost: u64,
+    /// What tuning does, for each function and layer that it has met.
+    tuned: Vec<Py<Tuned>>,
 }
 
 /// What the tasks of one function did. Times in nanoseconds.
@@ -76,6 +80,7 @@ pub(crate) struct FunctionStatistics {
 impl Statistics {
     pub(crate) fn of(py: Python<'_>, from: &runtime::Statistics) -> PyResult<Statistics> {
         let functions = from.functions.iter().map(|one| Py::new(py, FunctionStatistics::of(one)));
+        let tuned = from.tuned.iter().map(|one| Py::new(py, Tuned::of(one)));
         Ok(Statistics {
             functions: functions.collect::<PyResult<_>>()?,
             submitted: from.submitted,
@@ -95,6 +100,7 @@ impl Statistics {
             store_bytes: from.store_bytes,
             store_bytes_peak: from.store_bytes_peak,
             workers_lost: from.workers_lost,
+            tuned: tuned.collect::<PyResult<_>>()?,
         })
     }
 }

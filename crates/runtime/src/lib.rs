@@ -24,6 +24,7 @@ pub mod statistics;
 pub mod storage;
 pub mod store;
 pub mod trace;
+mod tuning;
 
 pub use engine;
 pub use exec;
@@ -36,8 +37,8 @@ pub use futures::{Fault, Handle, State, WaitEnd, WaitFor};
 pub use machine::Machine;
 pub use options::Options;
 pub use sched::{
-    Cause, Constraint, DatumId, Direction, Failure, Kind, LayerId, OnFailure, PolicyKind, Refusal,
-    TaskId, Tuning,
+    Cause, Constraint, DatumId, Direction, Entry, Failure, Kind, LayerId, Learned, OnFailure,
+    PolicyKind, Progress, Refusal, TaskId, Tuning,
 };
 pub use session::Session;
 pub use shell::{
@@ -48,6 +49,7 @@ pub use statistics::{FunctionStatistics, Statistics};
 pub use storage::{LayerSpec, Scope, Storage, StorageError};
 pub use store::{block, StoreFull, Value};
 pub use trace::{Graph, GraphEnd, GraphNode};
+pub use tuning::{parse_tuning, Registries, TunedStatistics};
 
 /// How the payload of a [`Cause::Raised`] begins that the runtime itself wrote; UTF-8 text
 /// follows. No pickle begins so.

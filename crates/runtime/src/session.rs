@@ -22,6 +22,7 @@ use crate::statistics::Statistics;
 use crate::storage::Storage;
 use crate::store::{block, StoreFull, Value};
 use crate::trace::{self, Graph, Record};
+use crate::tuning::Registries;
 
 /// Stops the session when the last clone of it is gone.
 struct Inner {
@@ -264,6 +265,16 @@ impl Session {
     pub fn statistics(&self) -> Statistics {
         let store = self.shared().store().map(|store| store.bytes());
         self.shared().look(|state| state.statistics(store)).unwrap_or_default()
+    }
+
+    /// What was learned about constraints, for a later session.
+    pub fn learned(&self) -> Registries {
+        self.shared().look(|state| state.sched.learned()).unwrap_or_default()
+    }
+
+    /// Takes in what earlier sessions learned. Functions that have tasks already learn on.
+    pub fn load_learned(&self, learned: Registries) {
+        let _ = self.shared().look(|state| state.sched.load(learned));
     }
 
     /// The records of the trace that are kept, oldest first.

@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use sched::Kind;
 
+use crate::tuning::TunedStatistics;
+
 /// How many intervals are kept before they are settled.
 const INTERVALS_MAX: usize = 1024;
 
@@ -51,6 +53,8 @@ pub struct Statistics {
     pub store_bytes_peak: u64,
     /// Workers that died and were replaced.
     pub workers_lost: u64,
+    /// What tuning does, for each function and layer that it has met.
+    pub tuned: Vec<TunedStatistics>,
 }
 
 impl Statistics {

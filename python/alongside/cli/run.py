@@ -36,6 +36,7 @@ def add_to(commands: Any) -> None:
     session.add_argument("--storage", metavar="FILE", help="TOML description of the storage layers")
     session.add_argument("--io-policy", choices=POLICIES, help="order of ready I/O tasks")
     session.add_argument("--memory", metavar="SIZE", help='most that values take, such as "4GB"')
+    session.add_argument("--learned", metavar="FILE.json", help="keep what auto has learned")
     session.add_argument("--trace", metavar="FILE.json", help="write a timeline for Perfetto")
     parser.add_argument("--graph", metavar="FILE.svg|.dot", help="write the task graph")
     parser.add_argument("--no-progress", action="store_true", help="no progress bar")
@@ -69,7 +70,7 @@ class Watch:
         self.lock = threading.RLock()
         self.session: Session | None = None
         self.ended: list[Session] = []
-        names = ("workers", "io_executors", "storage", "io_policy", "memory", "trace")
+        names = ("workers", "io_executors", "storage", "io_policy", "memory", "trace", "learned")
         given = {name: getattr(options, name) for name in names}
         _context.session_options = {k: v for k, v in given.items() if v is not None}
         _context.record = bool(options.graph)

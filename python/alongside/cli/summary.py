@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from alongside import units
+from alongside._native import Tuned
 from alongside.session import Statistics
 
 COLUMNS = ("function", "kind", "tasks", "failed", "mean", "total", "read", "written")
@@ -33,7 +34,8 @@ def lines(statistics: Statistics) -> list[str]:
     moved = f"  read {units.size(statistics.bytes_read)}"
     moved += f", written {units.size(statistics.bytes_written)}"
     text.append(moved + f", values at most {units.size(statistics.store_bytes_peak)}")
-    return text + _table(statistics)
+    moved = {f.name for f in statistics.functions if f.bytes_read + f.bytes_written}
+    return text + _table(statistics) + [f"  {_tuned(one, moved)}" for one in statistics.tuned]
 
 
 def _table(statistics: Statistics) -> list[str]:
@@ -55,6 +57,23 @@ def _table(statistics: Statistics) -> list[str]:
         )
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     return ["  " + _row(row, widths) for row in rows]
+
+
+def _tuned(one: Tuned, moved: set[str]) -> str:
+    """What tuning came to for a function on a layer; `moved`: functions whose bytes are known."""
+    text = f"{one.function} on {one.layer}: {one.mode}, "
+    if one.state == "window":
+        text += f"{one.tasks} at once"
+        if one.rate and one.function in moved:
+            text += f", {units.rate(one.rate)} achieved"
+    else:
+        chosen = units.rate(one.constraint or 0)
+        text += "still learning" if one.state == "learning" else chosen
+        text += f" after {_count(len(one.epochs), 'epoch')}"
+        text += f", {one.abandoned} given up" if one.abandoned else ""
+    if one.varies:
+        text += ' (its tasks move very different amounts: bandwidth="adaptive" fits them better)'
+    return text
 
 
 def _row(row: tuple[str, ...], widths: list[int]) -> str:

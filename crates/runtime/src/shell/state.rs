@@ -19,6 +19,7 @@ use crate::futures::{Core, Fault, Outcome, Signal};
 use crate::statistics::{FunctionStatistics, Overlap, Statistics};
 use crate::store::{Pin, Value};
 use crate::trace::{Record, RecordKind, Trace};
+use crate::tuning::TunedStatistics;
 
 /// Where a version stands.
 #[derive(Clone, Debug)]
@@ -229,6 +230,7 @@ impl State {
         let now = self.stopped_ns.unwrap_or_else(exec::now_ns);
         figures.elapsed_ns = now.saturating_sub(self.started_ns);
         figures.live = self.tasks.len() as u64;
+        figures.tuned = TunedStatistics::all(&self.sched);
         if let Some(store) = store {
             (figures.store_bytes, figures.store_bytes_peak) = store;
         }

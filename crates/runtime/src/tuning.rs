@@ -1,0 +1,133 @@
+//! How programs say that a bandwidth is to be found: `"auto"`, `"auto(min,max,delta)"`,
+//! `"adaptive"`; and what was found, by name.
+
+use std::sync::Arc;
+
+use sched::{Bounds, Entry, Learned, Progress, Sched, Tuning};
+
+use crate::storage::parse_bandwidth;
+
+const FORMS: &str =
+    "write \"auto\", \"auto(min,max,delta)\" such as \"auto(2MB/s,256MB/s,2)\", or \
+                     \"adaptive\"";
+/// Steps beyond this would leave nothing to learn.
+const DELTA_MAX: f64 = 1000.0;
+
+/// Reads how a bandwidth is to be found.
+///
+/// # Errors
+/// A sentence that says what was expected.
+pub fn parse_tuning(text: &str) -> Result<Tuning, String> {
+    let text = text.trim();
+    if text == "adaptive" {
+        return Ok(Tuning::Adaptive);
+    }
+    let rest = text.strip_prefix("auto").ok_or_else(|| format!("\"{text}\": {FORMS}"))?.trim();
+    if rest.is_empty() {
+        return Ok(Tuning::Auto { bounds: None });
+    }
+    let inner = rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    let parts: Vec<&str> = inner.map(|inner| inner.split(',').collect()).unwrap_or_default();
+    let [min, max, delta] = parts[..] else { return Err(format!("\"{text}\": {FORMS}")) };
+    let (min, max) = (parse_bandwidth(min)?, parse_bandwidth(max)?);
+    let delta: f64 = delta
+        .trim()
+        .parse()
+        .map_err(|_| format!("\"{text}\": delta is a number above 1, such as 2"))?;
+    if min > max {
+        return Err(format!("\"{text}\": min is more than max"));
+    }
+    if !(delta > 1.0 && delta <= DELTA_MAX) {
+        return Err(format!(
+            "\"{text}\": delta, by which a value is multiplied to get the next, has to be above 1 \
+             and at most {DELTA_MAX}"
+        ));
+    }
+    let bounds = Bounds::new(min, max, (delta * 1000.0).round() as u32);
+    let bounds = bounds.ok_or_else(|| format!("\"{text}\": delta is too near to 1"))?;
+    Ok(Tuning::Auto { bounds: Some(bounds) })
+}
+
+/// What tuning does for one function on one layer.
+#[derive(Clone, Debug)]
+pub struct TunedStatistics {
+    /// The name of the function.
+    pub function: Arc<str>,
+    /// The name of the layer.
+    pub layer: String,
+    /// How its bandwidth is found.
+    pub tuning: Tuning,
+    /// The size class of its tasks: binary digits of the declared size, 0 is unknown.
+    pub size_class: u8,
+    /// What is in force.
+    pub progress: Progress,
+    /// What was learned, lowest constraint first.
+    pub registry: Vec<Entry>,
+    /// Every epoch that ended, in order.
+    pub epochs: Vec<Entry>,
+    /// Epochs that were given up.
+    pub abandoned: u32,
+    /// The tasks moved very different amounts of data: `adaptive` is better for them.
+    pub varies: bool,
+}
+
+impl TunedStatistics {
+    /// Of all functions and layers that tuning has met.
+    pub(crate) fn all(sched: &Sched) -> Vec<TunedStatistics> {
+        let one = |tuned: sched::Tuned| {
+            Some(TunedStatistics {
+                function: sched.function_name(tuned.function)?.clone(),
+                layer: tuned.layer,
+                tuning: tuned.tuning,
+                size_class: tuned.size_class,
+                progress: tuned.progress,
+                registry: tuned.registry,
+                epochs: tuned.epochs,
+                abandoned: tuned.abandoned,
+                varies: tuned.varies,
+            })
+        };
+        sched.tuned().into_iter().filter_map(one).collect()
+    }
+}
+
+/// What a session starts with, or leaves to the next.
+pub type Registries = Vec<Learned>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_three_forms_are_read() {
+        assert_eq!(parse_tuning(" adaptive "), Ok(Tuning::Adaptive));
+        assert_eq!(parse_tuning("auto"), Ok(Tuning::Auto { bounds: None }));
+        let bounds = Bounds::new(2_000_000, 256_000_000, 1500);
+        assert!(bounds.is_some());
+        for text in ["auto(2MB/s,256MB/s,1.5)", "auto( 2000000 , 256MB, 1.5 )"] {
+            assert_eq!(parse_tuning(text), Ok(Tuning::Auto { bounds }), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_reason() {
+        for (text, reason) in [
+            ("automatic", "write \"auto\""),
+            ("auto()", "write \"auto\""),
+            ("auto(1MB,2MB)", "write \"auto\""),
+            ("auto(1MB,2MB,2", "write \"auto\""),
+            ("auto(3MB,2MB,2)", "min is more than max"),
+            ("auto(1MB,2MB,1)", "above 1"),
+            ("auto(1MB,2MB,1.0001)", "too near"),
+            ("auto(1MB,2MB,NaN)", "above 1"),
+            ("auto(1MB,2MB,-2)", "above 1"),
+            ("auto(0,2MB,2)", "more than 0"),
+            ("auto(-1,2MB,2)", "not be negative"),
+            ("auto(1XB,2MB,2)", "unknown unit"),
+            ("20MB/s", "write \"auto\""),
+        ] {
+            let refused = parse_tuning(text).expect_err(text);
+            assert!(refused.contains(reason), "{text}: {refused}");
+        }
+    }
+}
