@@ -115,6 +115,10 @@ tidy: ## Style as a test: docs, sizes, crate edges, dead files
 sim: ## Run the scheduler on random programs with faults (SEEDS=2000)
 	cargo run --quiet --release --locked --package alongside-xtask -- sim --seeds $(SEEDS)
 
+.PHONY: experiment
+experiment: ## Simulate the published I/O experiments on congested storage (OUT=folder)
+	cargo run --quiet --release --locked --package alongside-xtask -- experiment --out $(OUT)
+
 .PHONY: ci
 ci: lint tidy test sim ## Everything that must pass before a commit
 

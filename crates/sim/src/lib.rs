@@ -7,13 +7,15 @@
 //!
 //! Way through: `generate` makes the program, `main_thread` takes its steps, `world` drives the
 //! scheduler and keeps the clock, `executor` runs bodies over the data model of [`values`],
-//! `run` puts a seed through all that, `shrink` makes a failing program small, [`cli`] and
-//! [`rate`] are what `cargo xtask sim` and `cargo xtask rate` call.
+//! `run` puts a seed through all that, `shrink` makes a failing program small. [`experiment`] runs
+//! whole applications on [`storage`] with congestion, without faults. [`cli`], [`rate`] and
+//! [`experiment`] are what `cargo xtask sim`, `rate` and `experiment` call.
 #![forbid(unsafe_code)]
 
 pub mod checkers;
 mod cli;
 mod executor;
+pub mod experiment;
 pub mod faults;
 mod generate;
 pub mod hash;
@@ -22,6 +24,7 @@ pub mod program;
 pub mod rate;
 mod run;
 mod shrink;
+pub mod storage;
 pub mod values;
 mod world;
 

@@ -38,3 +38,11 @@ fn rate_counts_every_event() {
     assert!(same(sim::rate::cli(&args("--tasks 3")), ExitCode::from(2)));
     assert!(same(sim::rate::cli(&args("--tasks-max 10")), ExitCode::from(2)));
 }
+
+#[test]
+fn experiment_refuses_what_it_does_not_know() {
+    for line in ["blast", "--seed", "--seed many", "--out"] {
+        assert!(same(sim::experiment::cli(&args(line)), ExitCode::from(2)), "{line}");
+    }
+    assert!(same(sim::experiment::cli(&args("--help")), ExitCode::SUCCESS));
+}

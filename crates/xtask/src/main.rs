@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask tidy | diagrams | sim | rate`.
+//! The project's own commands: `cargo xtask tidy | diagrams | sim | rate | experiment`.
 
 mod diagrams;
 mod tidy;
@@ -12,6 +12,7 @@ const USAGE: &str = "usage:
   cargo xtask diagrams [--check]            write docs/states.md (or say whether it is current)
   cargo xtask sim [--seeds N] [--start S]   run the scheduler on random programs with faults
   cargo xtask rate                          scheduler events a second, from 10^3 to 10^6 tasks
+  cargo xtask experiment [APPLICATION...]   published I/O experiments on modelled storage
 ";
 
 fn main() -> ExitCode {
@@ -47,6 +48,7 @@ fn command(arguments: &mut lexopt::Parser) -> Result<ExitCode, Box<dyn std::erro
         }
         Some(Value(name)) if name == "sim" => Ok(sim::cli(&rest(arguments)?)),
         Some(Value(name)) if name == "rate" => Ok(sim::rate::cli(&rest(arguments)?)),
+        Some(Value(name)) if name == "experiment" => Ok(sim::experiment::cli(&rest(arguments)?)),
         Some(Long("help") | Short('h')) => {
             print!("{USAGE}");
             Ok(ExitCode::SUCCESS)

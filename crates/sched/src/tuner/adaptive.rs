@@ -9,15 +9,23 @@
 //! best, and again at known ones now and then. A rate that changes while the window does not is
 //! the layer's doing: it scales the layer, not the point of the curve.
 
-use super::levels::{self, COARSE, LEVELS};
+use smallvec::SmallVec;
+
+use super::levels::{self, LEVELS, STEPS};
 use crate::api::{LayerId, Time};
 
 /// Rates that differ by less are equal.
-const EQUAL: f64 = 0.99;
+const EQUAL: f64 = 0.98;
 /// A window counts as filled from this share of it.
 const FILLED: f64 = 0.8;
-/// A change of a layer's speed by more than this share has the neighbours looked at again soon.
-const SPEED_CHANGE: f64 = 0.25;
+/// A round is one of its window's if its tasks at once are within this share of it.
+const EXACT: f64 = 0.92;
+/// A change by more than this share is not noise.
+const SPEED_CHANGE: f64 = 0.2;
+/// No more than this factor is believed of one round.
+const CHANGE_MAX: f64 = 16.0;
+/// Each step up (a fifth more tasks) has to bring this share more for the next ones to be far.
+const STEEP: f64 = 0.07;
 /// How many rounds pass before a neighbour of the best window is looked at again, at first ...
 const PATIENCE_MIN: u32 = 8;
 /// ... and in the end.
@@ -35,13 +43,19 @@ struct Point {
 }
 
 /// The rate over the window, for one function on layers of one kind.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Curve {
     points: [Point; LEVELS],
     /// Who is looking at a window: one layer at a time. And how often others wanted to.
     trying: [Option<(LayerId, u32)>; LEVELS],
     /// Rates are bytes a second; else tasks are counted, because bytes are not known.
     pub(crate) bytes: bool,
+}
+
+impl Default for Curve {
+    fn default() -> Curve {
+        Curve { points: [Point::default(); LEVELS], trying: [None; LEVELS], bytes: false }
+    }
 }
 
 impl Curve {
@@ -62,24 +76,48 @@ impl Curve {
         known.clone().find(|level| self.points[*level].rate >= most * EQUAL)
     }
 
-    /// The windows next to the best that nothing is known of, the higher first: two steps away
-    /// at first, one step when the peak is between.
-    fn unknown(&self, best: usize, highest: usize) -> [Option<usize>; 2] {
-        let look = |one: Option<usize>, two: Option<usize>| {
-            let one = one.filter(|level| !self.known(*level))?;
-            Some(two.filter(|level| !self.known(*level)).unwrap_or(one))
-        };
-        let above = |step: usize| Some(best + step).filter(|level| *level <= highest);
-        [look(above(1), above(COARSE)), look(best.checked_sub(1), best.checked_sub(COARSE))]
+    /// Whether the rate still grew with the window, up to this one.
+    fn is_steep(&self, level: usize) -> bool {
+        let Some(below) = (0..level).rev().find(|below| self.known(*below)) else { return true };
+        let steps = (level - below) as f64;
+        self.points[level].rate >= self.points[below].rate * (1.0 + STEEP * steps)
     }
 
-    /// A known window was looked at again. If another one is the best now, what was known of
-    /// those beyond it is out of date.
-    fn turned(&mut self, before: usize, highest: usize) -> bool {
-        let Some(now) = self.best(highest).filter(|now| *now != before) else { return false };
-        let beyond = if now < before { 0..now } else { now + 1..LEVELS };
-        self.points[beyond].iter_mut().for_each(|point| point.weight = 0.0);
-        true
+    /// The windows beside the best that are worth a look: on either side the one at a distance
+    /// within which nothing is known; far ones first, and of equals the higher.
+    fn unknown(&self, best: usize, highest: usize) -> impl Iterator<Item = usize> {
+        let mut levels: SmallVec<[usize; 6]> = SmallVec::new();
+        for step in STEPS {
+            let (above, below) = ((best + step).min(highest), best.saturating_sub(step));
+            let far = step == STEPS[0] && !self.is_steep(best);
+            if !far && above > best && (best + 1..=above).all(|level| !self.known(level)) {
+                levels.push(above);
+            }
+            if below < best && (below..best).all(|level| !self.known(level)) {
+                levels.push(below);
+            }
+        }
+        levels.into_iter()
+    }
+
+    /// What a window's rate should be, if a first look at it cannot be true beside what is known
+    /// of its neighbours: tasks at once do not change the rate by more than their own number.
+    fn implausible(&self, level: usize, rate: f64) -> Option<f64> {
+        let below = (0..level).rev().find(|below| self.known(*below));
+        let above = (level + 1..LEVELS).find(|above| self.known(*above));
+        let far = [below, above].into_iter().flatten().any(|known| {
+            let (tasks, others) = (levels::tasks(level), levels::tasks(known));
+            let ratio = f64::from(tasks.max(others)) / f64::from(tasks.min(others));
+            let near = self.points[known].rate;
+            rate < near / ratio * (1.0 - SPEED_CHANGE) || rate > near * ratio * (1.0 + SPEED_CHANGE)
+        });
+        let (low, high) = (below.or(above)?, above.or(below)?);
+        let share = match high > low {
+            true => (level - low) as f64 / (high - low) as f64,
+            false => 0.0,
+        };
+        let (low, high) = (self.points[low].rate, self.points[high].rate);
+        far.then_some(low + (high - low) * share)
     }
 
     /// What was seen of other layers, for a function that is new: worth one round.
@@ -142,6 +180,11 @@ pub(crate) struct Window {
     round: Round,
     /// The level that the last round was at.
     seen: Option<usize>,
+    /// A level that was not as expected when it was looked at last, by what factor, and the
+    /// rate that it would have if that was not the speed.
+    doubt: Option<(usize, f64, f64)>,
+    /// A window beyond one that turned out to be the best.
+    beyond: Option<usize>,
     /// Rounds at the best window since a neighbour was looked at, and until one is.
     settled: u32,
     patience: u32,
@@ -157,19 +200,25 @@ impl Window {
     /// alike begin with different windows.
     pub(crate) fn new(
         layer: LayerId,
-        curve: &Curve,
+        curve: &mut Curve,
         slots: u32,
         ordinal: usize,
         now: Time,
     ) -> Window {
         let highest = levels::highest(slots);
-        let blind = (levels::middle(slots) + COARSE * (ordinal % 3)).min(highest);
+        let level = curve.best(highest).unwrap_or_else(|| {
+            let blind = (levels::middle(slots) + STEPS[1] * (ordinal % 3)).min(highest);
+            curve.try_out(blind, layer);
+            blind
+        });
         Window {
             layer,
-            level: curve.best(highest).unwrap_or(blind),
+            level,
             scale: 1.0,
             round: Round { since: now, ..Round::default() },
             seen: None,
+            doubt: None,
+            beyond: None,
             settled: 0,
             patience: PATIENCE_MIN,
             looks_up: true,
@@ -206,7 +255,7 @@ impl Window {
         }
         let rate = round.moved / round.time * 1e9;
         self.round = Round { since: sample.now, ..Round::default() };
-        self.end_round(curve, rate, at_once, levels::highest(slots));
+        self.end_round(curve, rate, at_once, slots);
         let window = self.tasks(slots);
         let filled = waiting && at_once >= FILLED * f64::from(window);
         self.level = self.next(curve, filled, levels::highest(slots));
@@ -214,26 +263,66 @@ impl Window {
     }
 
     /// Takes in what a round saw: a point of the curve, or a change of the layer's speed.
-    fn end_round(&mut self, curve: &mut Curve, rate: f64, at_once: f64, highest: usize) {
+    fn end_round(&mut self, curve: &mut Curve, rate: f64, at_once: f64, slots: u32) {
+        let highest = levels::highest(slots);
         self.rate = rate;
-        let seen = levels::nearest(at_once).min(highest);
+        let own = at_once / f64::from(levels::tasks(self.level).min(slots));
+        let seen = match (EXACT..EXACT.recip()).contains(&own) {
+            true => self.level.min(highest),
+            false => levels::nearest(at_once).min(highest),
+        };
         let moved = self.seen.replace(seen) != Some(seen);
-        if !curve.known(seen) {
-            curve.note(seen, rate / self.scale);
-            return;
-        }
-        if moved {
-            let before = curve.best(highest);
-            curve.note(seen, rate / self.scale);
-            if before.is_some_and(|before| curve.turned(before, highest)) {
-                self.patience = PATIENCE_MIN;
-            }
-            return;
-        }
-        let change = rate / (curve.points[seen].rate * self.scale).max(f64::MIN_POSITIVE);
-        self.scale *= 1.0 + (change.min(4.0) - 1.0) / 2.0;
-        if !(1.0 - SPEED_CHANGE..=1.0 + SPEED_CHANGE).contains(&change) {
+        let relative = rate / self.scale;
+        let expected = match curve.known(seen) {
+            true => curve.points[seen].rate,
+            false => match curve.implausible(seen, relative) {
+                Some(expected) => {
+                    curve.note(seen, expected);
+                    expected
+                }
+                None => return curve.note(seen, relative),
+            },
+        };
+        let change = (relative / expected).clamp(CHANGE_MAX.recip(), CHANGE_MAX);
+        let large = !(1.0 - SPEED_CHANGE..=1.0 + SPEED_CHANGE).contains(&change);
+        if large {
             self.patience = PATIENCE_MIN;
+        }
+        match (moved, large) {
+            (true, false) => {
+                self.doubt = None;
+                let before = curve.best(highest);
+                curve.note(seen, relative);
+                self.turned(curve, before, highest);
+            }
+            (true, true) => self.doubt(curve, seen, change, highest),
+            (false, false) => self.scale *= 1.0 + (change - 1.0) / 2.0,
+            (false, true) => self.scale *= change,
+        }
+    }
+
+    /// A window is far from what was expected. That is the speed, unless the window before was as
+    /// far off in the other direction: then it is that window.
+    fn doubt(&mut self, curve: &mut Curve, seen: usize, change: f64, highest: usize) {
+        let rate = curve.points[seen].rate * change;
+        self.scale *= change;
+        let Some((level, factor, rate)) = self.doubt.replace((seen, change, rate)) else { return };
+        let undone = factor * change;
+        if (1.0 - SPEED_CHANGE..=1.0 + SPEED_CHANGE).contains(&undone) {
+            self.doubt = None;
+            let before = curve.best(highest);
+            curve.points[level].rate = rate;
+            self.turned(curve, before, highest);
+        }
+    }
+
+    /// A known window was looked at again. If another one is the best now, the one beyond it is
+    /// looked at next.
+    fn turned(&mut self, curve: &Curve, before: Option<usize>, highest: usize) {
+        let (Some(before), Some(now)) = (before, curve.best(highest)) else { return };
+        if now != before {
+            self.patience = PATIENCE_MIN;
+            self.beyond = if now < before { now.checked_sub(1) } else { Some(now + 1) };
         }
     }
 
@@ -245,10 +334,14 @@ impl Window {
             // Too few tasks to tell: nothing is tried that the window does not hold back.
             return if curve.known(self.level) { best } else { self.level };
         }
-        for level in curve.unknown(best, highest).into_iter().flatten() {
+        if let Some(level) = self.beyond.take().filter(|level| *level <= highest) {
             if curve.try_out(level, self.layer) {
                 return level;
             }
+        }
+        if let Some(level) = curve.unknown(best, highest).next() {
+            // What another layer looks at is waited for.
+            return if curve.try_out(level, self.layer) { level } else { best };
         }
         if self.level != best {
             return best;
@@ -285,8 +378,8 @@ mod tests {
 
     impl Layer {
         fn new(slots: u32) -> Layer {
-            let curve = Curve { bytes: true, ..Curve::default() };
-            let window = Window::new(LAYER, &curve, slots, 0, 0);
+            let mut curve = Curve { bytes: true, ..Curve::default() };
+            let window = Window::new(LAYER, &mut curve, slots, 0, 0);
             Layer { curve, window, slots, now: 0 }
         }
 
@@ -330,7 +423,7 @@ mod tests {
             let reached = share(&windows[100..], &rate, 4e8);
             assert!(reached > 0.97, "{reached} of the peak at {at}: {windows:?}");
             let settled = windows.iter().position(|window| f64::from(*window) == at);
-            assert!(settled.is_some_and(|first| first < 12), "{at}: {windows:?}");
+            assert!(settled.is_some_and(|first| first < 14), "{at}: {windows:?}");
         }
     }
 
@@ -414,12 +507,12 @@ mod tests {
     #[test]
     fn layers_alike_look_at_different_windows() {
         let mut curve = Curve::default();
-        let new = |ordinal, curve: &Curve| {
+        let new = |ordinal, curve: &mut Curve| {
             Window::new(LayerId(ordinal as u32), curve, 225, ordinal, 0).tasks(225)
         };
-        assert_eq!([0, 1, 2, 3].map(|at| new(at, &curve)), [11, 23, 45, 11]);
+        assert_eq!([0, 1, 2, 3].map(|at| new(at, &mut curve)), [16, 23, 32, 16]);
         curve.note(levels::nearest(64.0), 1.0);
-        assert_eq!(new(5, &curve), 64, "something is known: no window is guessed");
+        assert_eq!(new(5, &mut curve), 64, "something is known: no window is guessed");
         assert!(curve.try_out(3, LayerId(0)) && !curve.try_out(3, LayerId(1)));
         curve.tried(3, LayerId(0));
         assert!(curve.try_out(3, LayerId(1)));

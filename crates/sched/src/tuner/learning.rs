@@ -16,7 +16,7 @@ use super::words::{Bounds, Entry};
 use crate::api::{LayerId, Time};
 
 /// An epoch in which nothing has ended for this long is given up ...
-pub(crate) const QUIET_NS_MIN: u64 = 600_000_000_000;
+pub(crate) const QUIET_NS_MIN: u64 = 3_600_000_000_000;
 /// ... or for so many mean times of the epoch before, if that is longer.
 const QUIET_MEANS: u64 = 16;
 /// After so many epochs that were given up a function without a registry learns no more.

@@ -1,16 +1,17 @@
-//! The windows that the controller chooses from: about 1, 2, 3, 4, 6, 8, 11 ... 4096 tasks.
+//! The windows that the controller chooses from: 1, 2, 3 ... 8, 10, 11, 13, 16 ... 4096 tasks.
 
 /// How many windows there are.
-pub(crate) const LEVELS: usize = 24;
+pub(crate) const LEVELS: usize = 44;
 
-/// Tasks at once, each about the square root of two times the one before.
+/// Tasks at once. From 8 on four steps are a factor of two.
 const TASKS: [u32; LEVELS] = [
-    1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256, 362, 512, 724, 1024, 1448, 2048,
-    2896, 4096,
+    1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 16, 19, 23, 27, 32, 38, 45, 54, 64, 76, 91, 108, 128, 152,
+    181, 215, 256, 304, 362, 431, 512, 609, 724, 861, 1024, 1218, 1448, 1722, 2048, 2435, 2896,
+    3444, 4096,
 ];
 
-/// Two steps are a factor of two.
-pub(crate) const COARSE: usize = 2;
+/// How far to look for a better window: far first, then between.
+pub(crate) const STEPS: [usize; 3] = [4, 2, 1];
 
 /// The window of a level.
 pub(crate) fn tasks(level: usize) -> u32 {
@@ -36,8 +37,8 @@ pub(crate) fn highest(slots: u32) -> usize {
 
 /// The level in the middle between one task and all slots, by ratio.
 pub(crate) fn middle(slots: u32) -> usize {
-    let squares = |window: &u32| u64::from(*window) * u64::from(*window) <= u64::from(slots);
-    TASKS.partition_point(squares).saturating_sub(1)
+    let below = |window: &u32| u64::from(*window) * u64::from(*window) < u64::from(slots);
+    TASKS.partition_point(below).min(LEVELS - 1)
 }
 
 #[cfg(test)]
@@ -47,11 +48,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_level_is_between_four_thirds_and_twice_the_one_before() {
+    fn four_steps_double_the_window() {
         for level in 1..LEVELS {
             let (low, high) = (tasks(level - 1), tasks(level));
-            assert!(3 * high >= 4 * low && high <= 2 * low, "{low}, {high}");
+            let even = 10 * high >= 11 * low && 10 * high <= 13 * low;
+            assert!(even || high == low + 1, "{low}, {high}");
         }
+        (7..LEVELS - 4).for_each(|level| {
+            let doubled = tasks(level + 4).abs_diff(2 * tasks(level));
+            assert!(20 * doubled <= 2 * tasks(level), "{} four steps on", tasks(level));
+        });
     }
 
     #[test]
@@ -60,8 +66,8 @@ mod tests {
             assert_eq!(nearest(f64::from(tasks(level))), level);
         }
         assert_eq!((nearest(0.2), nearest(1e9)), (0, LEVELS - 1));
-        assert_eq!(tasks(nearest(27.0)), 23);
-        assert_eq!(tasks(nearest(27.5)), 32);
+        assert_eq!(tasks(nearest(29.3)), 27);
+        assert_eq!(tasks(nearest(29.5)), 32);
     }
 
     #[test]
@@ -69,8 +75,7 @@ mod tests {
         assert_eq!(tasks(highest(1)), 1);
         assert_eq!(tasks(highest(225)), 256);
         assert_eq!(tasks(highest(1_000_000)), 4096);
-        assert_eq!(tasks(middle(225)), 11);
-        assert_eq!(tasks(middle(256)), 16);
-        assert_eq!((middle(0), middle(1)), (0, 0));
+        assert_eq!([1, 4, 8, 225, 257].map(|slots| tasks(middle(slots))), [1, 2, 3, 16, 19]);
+        assert_eq!(middle(u32::MAX), LEVELS - 1);
     }
 }

@@ -274,7 +274,7 @@ impl Tuner {
         if !windows.contains_key(&(function, layer)) {
             let of_it = windows.keys().filter(|(of, layer)| *of == function && alike(layer));
             let ordinal = of_it.count();
-            let curve = &self.curves[&(function, kind)];
+            let curve = self.curves.get_mut(&(function, kind)).expect("just made");
             let window = Window::new(layer, curve, slots, ordinal, now);
             self.windows.insert((function, layer), window);
         }

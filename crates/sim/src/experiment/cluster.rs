@@ -1,0 +1,285 @@
+//! Twelve nodes of 48 processors with a disk each, under the real scheduler and a virtual clock:
+//! no faults, congested storage.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use graph::{Access, Direction, Region, Target, TaskId, VersionId};
+use sched::{
+    Config, Constraint, Event, ExecutorId, FunctionId, Instruction, Kind, Layer, LayerId, NodeId,
+    OnFailure, Outcome, Sched, TaskSpec, Tuned, Tuning,
+};
+
+use super::applications::{Application, Work};
+use crate::hash::{mix_all, Map};
+use crate::storage::{Curve, Disk, Weather};
+
+/// Nodes of the machine.
+pub const NODES: u32 = 12;
+/// Processors of each.
+pub const PROCESSORS: u32 = 48;
+/// What each disk can move, as its description says, in bytes a second.
+pub const BANDWIDTH: u64 = 450_000_000;
+
+/// How the writing tasks are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// As compute tasks.
+    Baseline,
+    /// As I/O tasks that ask for nothing.
+    Unconstrained,
+    /// As I/O tasks that ask for so many bytes a second.
+    Static(u64),
+    /// As I/O tasks whose bandwidth is tuned.
+    Tuned(Tuning),
+}
+
+/// The storage of an experiment.
+#[derive(Clone, Debug)]
+pub struct Storage {
+    /// What a disk moves over how many use it.
+    pub curve: Curve,
+    /// How its speed changes; each disk has its own noise.
+    pub weather: Weather,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Outcomes {
+    /// When the last task ended, in nanoseconds.
+    pub total_ns: u64,
+    /// The mean time of a writing task.
+    pub write_ns: u64,
+    /// What a disk moved while it was used, bytes a second.
+    pub rate: f64,
+    /// What the tuner told in the end.
+    pub tuned: Vec<Tuned>,
+    /// Events that the scheduler handled.
+    pub events: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    Ends(usize),
+    /// A disk is to be looked at, if nothing changed there since.
+    Disk(usize, u64),
+}
+
+struct Cluster<'a> {
+    application: &'a Application,
+    policy: Policy,
+    sched: Sched,
+    now: u64,
+    heap: BinaryHeap<Reverse<(u64, u64, Happening)>>,
+    serial: u64,
+    disks: Vec<Disk>,
+    /// By disk: the number of its last change.
+    changes: Vec<u64>,
+    numbers: Map<TaskId, usize>,
+    outputs: Vec<Option<VersionId>>,
+    /// By task: where and since when it runs.
+    running: Vec<Option<(TaskId, ExecutorId, u64)>>,
+    over: usize,
+    writes: (u64, u128),
+    events: u64,
+}
+
+impl<'a> Cluster<'a> {
+    fn new(application: &'a Application, policy: Policy, storage: &Storage) -> Cluster<'a> {
+        let disk = |node| Layer {
+            name: "disk".to_string(),
+            bandwidth: Some(BANDWIDTH),
+            capacity: None,
+            node: Some(NodeId(node)),
+        };
+        let mut sched = Sched::new(Config {
+            layers: (0..NODES).map(disk).collect(),
+            processors: vec![PROCESSORS; NODES as usize],
+            stealing: true,
+            pipeline_tasks_max: 1,
+            ..Config::default()
+        });
+        for name in &application.functions {
+            sched.add_function(Arc::from(*name));
+        }
+        let disk = |node: u32| {
+            let seed = mix_all(&[storage.weather.seed, u64::from(node)]);
+            Disk::new(storage.curve.clone(), Weather { seed, ..storage.weather })
+        };
+        let tasks = application.tasks.len();
+        Cluster {
+            application,
+            policy,
+            sched,
+            now: 0,
+            heap: BinaryHeap::new(),
+            serial: 0,
+            disks: (0..NODES).map(disk).collect(),
+            changes: vec![0; NODES as usize],
+            numbers: Map::default(),
+            outputs: vec![None; tasks],
+            running: vec![None; tasks],
+            over: 0,
+            writes: (0, 0),
+            events: 0,
+        }
+    }
+
+    fn drive(&mut self, event: Event) {
+        let mut out = Vec::new();
+        self.events += 1;
+        self.sched.handle(self.now, event, &mut out);
+        self.carry_out(out);
+    }
+
+    fn carry_out(&mut self, out: Vec<Instruction>) {
+        for instruction in out {
+            match instruction {
+                Instruction::Run { task, executor, layer, .. } => self.run(task, executor, layer),
+                Instruction::Forgotten { .. } => self.over += 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn at(&mut self, time: u64, happening: Happening) {
+        self.serial += 1;
+        self.heap.push(Reverse((time, self.serial, happening)));
+    }
+
+    fn start_executors(&mut self) {
+        let (constrained, unconstrained) = self.application.io_executors;
+        let slots = match self.policy {
+            Policy::Unconstrained => unconstrained,
+            _ => constrained,
+        };
+        for node in 0..NODES {
+            for processor in 0..=PROCESSORS {
+                let executor = ExecutorId(node * (PROCESSORS + 1) + processor);
+                let (kind, slots) = match processor {
+                    PROCESSORS => (Kind::Io, slots),
+                    _ => (Kind::Compute, 1),
+                };
+                self.drive(Event::ExecutorUp { executor, kind, node: NodeId(node), slots });
+            }
+        }
+    }
+
+    fn spec(&self, number: usize) -> TaskSpec {
+        let task = &self.application.tasks[number];
+        let io = matches!(task.work, Work::Write(_)) && self.policy != Policy::Baseline;
+        let (bandwidth, tuning) = match self.policy {
+            Policy::Static(bandwidth) if io => (bandwidth, Tuning::Static),
+            Policy::Tuned(tuning) if io => (0, tuning),
+            _ => (0, Tuning::Static),
+        };
+        let reads = task.after.iter().map(|before| Access {
+            target: Target::Version(self.outputs[*before].expect("it was submitted before")),
+            region: Region::Whole,
+            direction: Direction::In,
+        });
+        TaskSpec {
+            function: FunctionId(task.function as u32),
+            name: Arc::from(self.application.functions[task.function]),
+            kind: if io { Kind::Io } else { Kind::Compute },
+            cpus: u32::from(!io),
+            priority: 0,
+            retries: 0,
+            timeout: None,
+            on_failure: OnFailure::Fail,
+            constraint: Constraint { bandwidth, size: 0 },
+            tuning,
+            returns: 1,
+            accesses: reads.collect(),
+            produces: 0,
+            layer: None,
+        }
+    }
+
+    fn submit_all(&mut self) {
+        for number in 0..self.application.tasks.len() {
+            let spec = self.spec(number);
+            let mut out = Vec::new();
+            self.events += 1;
+            let taken = self.sched.submit(self.now, &spec, &mut out).expect("nothing is wrong");
+            self.numbers.insert(taken.task, number);
+            self.outputs[number] = Some(taken.outputs[0]);
+            self.carry_out(out);
+        }
+    }
+
+    fn run(&mut self, id: TaskId, executor: ExecutorId, layer: Option<LayerId>) {
+        let number = self.numbers[&id];
+        self.running[number] = Some((id, executor, self.now));
+        match self.application.tasks[number].work {
+            Work::Compute(ns) => self.at(self.now + ns, Happening::Ends(number)),
+            Work::Write(bytes) => {
+                let own = executor.0 / (PROCESSORS + 1);
+                let disk = layer.map_or(own, |layer| layer.0) as usize;
+                self.disks[disk].begin(self.now, number, bytes);
+                self.disk_changed(disk);
+            }
+        }
+    }
+
+    fn disk_changed(&mut self, disk: usize) {
+        self.changes[disk] += 1;
+        if let Some(next) = self.disks[disk].next() {
+            self.at(next, Happening::Disk(disk, self.changes[disk]));
+        }
+    }
+
+    fn ends(&mut self, number: usize) {
+        let (task, executor, since) = self.running[number].take().expect("it runs");
+        let ran = self.now - since;
+        let mut size = 8;
+        if let Work::Write(bytes) = self.application.tasks[number].work {
+            self.writes.0 += 1;
+            self.writes.1 += u128::from(ran);
+            size = 0;
+            if matches!(self.policy, Policy::Tuned(_)) {
+                self.drive(Event::Moved { task, executor, bytes });
+            }
+        }
+        self.drive(Event::Ended { task, executor, outcome: Outcome::Done([size].into()), ran });
+    }
+
+    fn happen(&mut self) -> bool {
+        let Some(Reverse((time, _, happening))) = self.heap.pop() else { return false };
+        match happening {
+            Happening::Ends(number) => {
+                self.now = time;
+                self.ends(number);
+            }
+            Happening::Disk(disk, change) if self.changes[disk] == change => {
+                self.now = time;
+                let ended: Vec<usize> =
+                    std::iter::from_fn(|| self.disks[disk].ended(time)).collect();
+                ended.into_iter().for_each(|number| self.ends(number));
+                self.disk_changed(disk);
+            }
+            Happening::Disk(..) => {}
+        }
+        true
+    }
+}
+
+/// Runs an application; the same arguments come to the same.
+pub fn run(application: &Application, policy: Policy, storage: &Storage) -> Outcomes {
+    let mut cluster = Cluster::new(application, policy, storage);
+    cluster.start_executors();
+    cluster.submit_all();
+    while cluster.over < application.tasks.len() {
+        assert!(cluster.happen(), "{} of {:?} ended", cluster.over, policy);
+    }
+    let moved: f64 = cluster.disks.iter().map(|disk| disk.moved).sum();
+    let busy: f64 = cluster.disks.iter().map(|disk| disk.busy_ns as f64).sum();
+    Outcomes {
+        total_ns: cluster.now,
+        write_ns: (cluster.writes.1 / u128::from(cluster.writes.0.max(1))) as u64,
+        rate: moved / busy.max(1.0) * 1e9,
+        tuned: cluster.sched.tuned(),
+        events: cluster.events,
+    }
+}
