@@ -52,6 +52,14 @@ def test_what_is_measured_is_told_and_described(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["curves.svg", "storage.toml"]
 
 
+def test_threads_measure_where_there_is_no_ring(tmp_path):
+    environment = {**os.environ, "ALONGSIDE_ENGINE": "threads"}
+    done = probe(tmp_path, *TINY, "--json", env=environment)
+    assert done.returncode == 0, done.stderr
+    [layer] = json.loads(done.stdout)["layers"]
+    assert (layer["engine"], len(layer["figures"])) == ("threads", 8)
+
+
 def test_the_curve_as_a_limit(tmp_path):
     done = probe(tmp_path, *TINY, "--emulate", "--json")
     assert done.returncode == 0, done.stderr

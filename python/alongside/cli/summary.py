@@ -34,8 +34,8 @@ def lines(statistics: Statistics) -> list[str]:
     moved = f"  read {units.size(statistics.bytes_read)}"
     moved += f", written {units.size(statistics.bytes_written)}"
     text.append(moved + f", values at most {units.size(statistics.store_bytes_peak)}")
-    moved = {f.name for f in statistics.functions if f.bytes_read + f.bytes_written}
-    return text + _table(statistics) + [f"  {_tuned(one, moved)}" for one in statistics.tuned]
+    known = {f.name for f in statistics.functions if f.bytes_read + f.bytes_written}
+    return text + _table(statistics) + [f"  {_tuned(one, known)}" for one in statistics.tuned]
 
 
 def _table(statistics: Statistics) -> list[str]:

@@ -23,6 +23,16 @@ pub(super) struct Files {
 impl Files {
     /// Makes them; nothing is in them yet.
     pub(super) fn make(folder: &Path, count: u32, bytes: u64) -> Result<Files, ProbeError> {
+        Files::make_by(folder, count, bytes, open)
+    }
+
+    /// The same with another way of opening: folder, number, whether direct.
+    fn make_by(
+        folder: &Path,
+        count: u32,
+        bytes: u64,
+        open: impl Fn(&Path, u32, bool) -> io::Result<OwnedFd>,
+    ) -> Result<Files, ProbeError> {
         check_space(folder, bytes)?;
         let mut made = Files { folder: folder.to_path_buf(), files: Vec::new(), is_direct: true };
         for number in 0..count {
@@ -100,6 +110,11 @@ fn open(folder: &Path, number: u32, is_direct: bool) -> io::Result<OwnedFd> {
         Err(error) if lacks_unnamed(&error) => {}
         file => return file,
     }
+    open_named(folder, number, flags)
+}
+
+/// With a name that is gone again at once.
+fn open_named(folder: &Path, number: u32, flags: i32) -> io::Result<OwnedFd> {
     let name = format!(".alongside-probe-{}-{number}", std::process::id());
     let path = c_path(&folder.join(name))?;
     let file = open_raw(&path, flags | libc::O_CREAT | libc::O_EXCL);
@@ -122,4 +137,46 @@ fn open_raw(path: &CString, flags: i32) -> io::Result<OwnedFd> {
     }
     // SAFETY: the descriptor is new, and nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::plan::{Cell, Kind};
+    use super::super::sample::Sampler;
+    use super::*;
+
+    /// As on a file system that has neither direct I/O nor files without a name.
+    fn open_poorly(folder: &Path, number: u32, is_direct: bool) -> io::Result<OwnedFd> {
+        if is_direct {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        open_named(folder, number, libc::O_RDWR | libc::O_CLOEXEC)
+    }
+
+    #[test]
+    fn without_direct_io_and_unnamed_files_it_measures_too() {
+        let folder = std::env::temp_dir().join(format!("alongside-probe-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let files = Files::make_by(&folder, 2, 16_384, open_poorly).unwrap();
+        assert!(!files.is_direct);
+        assert_eq!(files.count(), 2);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "no file has a name");
+        let mut sampler = Sampler::new(files, 8192).unwrap();
+        (0..2).for_each(|file| sampler.lay_out(file, 0, 8192).unwrap());
+        for kind in [Kind::Write, Kind::Read] {
+            let cell = Cell { kind, block_bytes: 4096, writers: 2 };
+            let (bytes, ns) = sampler.sample(cell, 65_536, Duration::from_secs(60), 1).unwrap();
+            assert!(bytes == 65_536 && ns > 0);
+        }
+        std::fs::remove_dir(&folder).unwrap();
+    }
+
+    #[test]
+    fn other_errors_are_the_systems() {
+        let no = |_: &Path, _: u32, _: bool| Err(io::Error::from_raw_os_error(libc::EROFS));
+        let error = Files::make_by(Path::new("/"), 1, 4096, no).unwrap_err().to_string();
+        assert!(error.starts_with("/: cannot make a file: Read-only file system"), "{error}");
+    }
 }
