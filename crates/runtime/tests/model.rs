@@ -222,7 +222,7 @@ fn one_waits() {
         *live -= 1;
         theirs.1.set_live(*live);
         drop(live);
-        theirs.1.some_are_over(0);
+        theirs.1.some_are_over();
     });
     shared.1.wait_until_at_most(0);
     assert_eq!(shared.1.live(), 0);
@@ -240,11 +240,37 @@ fn one_waits_for_two() {
             *live -= 1;
             shared.1.set_live(*live);
             drop(live);
-            shared.1.some_are_over(0);
+            shared.1.some_are_over();
         })
     });
     shared.1.wait_until_at_most(0);
     workers.into_iter().for_each(|worker| worker.join().expect("no panic"));
+}
+
+/// One waits for half of the tasks, another for the end.
+fn two_wait_for_different_ends() {
+    let shared = Arc::new((Mutex::new(2), Waiters::default()));
+    shared.1.set_live(2);
+    let theirs = shared.clone();
+    let core = thread::spawn(move || {
+        for _ in 0..2 {
+            let mut live = theirs.0.lock();
+            *live -= 1;
+            theirs.1.set_live(*live);
+            drop(live);
+            theirs.1.some_are_over();
+        }
+    });
+    let theirs = shared.clone();
+    let half = thread::spawn(move || theirs.1.wait_until_at_most(1));
+    shared.1.wait_until_at_most(0);
+    half.join().expect("no panic");
+    core.join().expect("no panic");
+}
+
+#[test]
+fn those_who_wait_for_different_ends_are_all_told() {
+    check(two_wait_for_different_ends);
 }
 
 #[test]

@@ -543,7 +543,7 @@ impl Shared {
             self.inbox.put(Report::Ended(task));
         }
         if after.over > 0 {
-            self.waiters.some_are_over(TASKS_LIVE_MAX / 2);
+            self.waiters.some_are_over();
         }
     }
 
