@@ -152,6 +152,10 @@ bench-overhead: $(PEERS) ## Cost of a task, beside other runtimes (OUT=folder)
 bench-overlap: $(PACKAGE) ## How much of the I/O is hidden, against the bound (OUT=folder)
 	$(PY) -m bench.overlap --out $(OUT) $(BENCH_FLAGS)
 
+.PHONY: bench-congestion
+bench-congestion: $(PACKAGE) ## I/O constraints by hand, learned and adapted (OUT=folder)
+	$(PY) -m bench.congestion --out $(OUT) $(BENCH_FLAGS)
+
 .PHONY: bench-native-overhead
 bench-native-overhead: $(TOOLS) native ## Cost of a native task, beside OpenMP (OUT=folder)
 	$(PY) -m bench.native_overhead --out $(OUT) $(BENCH_FLAGS)

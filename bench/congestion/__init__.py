@@ -1,0 +1,1 @@
+"""How many I/O tasks at once: by hand, learned, adapted."""

@@ -1,0 +1,97 @@
+"""The applications at the size of this benchmark, the layers, and the ways to run checkpoints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from apps.common.checkpoints import Checkpoints
+from apps.common.command import Application
+from apps.grayscott.app import Shape as GrayScottShape
+from apps.grayscott.run import GrayScott
+from apps.kmeans.app import Shape as KMeansShape
+from apps.kmeans.run import KMeans
+
+IO_EXECUTORS = 16
+
+CURVE = ((1, 0.45), (2, 0.75), (4, 1.0), (8, 0.7), (16, 0.35))
+"""Of the best bandwidth, by writers at once.
+
+The shape of the published runs (Elshazly, thesis, section 4.5): one writer is far from what a disk
+can do, some at once reach it, and with all of them it falls so far that hiding the I/O does not
+make up for it. The figures of the thesis were not at hand; these are chosen, and stated.
+"""
+
+STATIC_AT_ONCE = (1, 2, 4, 8, 16)
+
+LAYERS = ("congested", "flat", "disk")
+
+
+def _grayscott(quick: bool) -> Application:
+    return GrayScott(GrayScottShape(steps=96 if quick else 480))
+
+
+def _kmeans(iterations: int) -> Callable[[bool], Application]:
+    def make(quick: bool) -> Application:
+        return KMeans(KMeansShape(fragments=12 if quick else 32, iterations=iterations))
+
+    return make
+
+
+APPLICATIONS: dict[str, Callable[[bool], Application]] = {
+    "kmeans1": _kmeans(1),
+    "kmeans3": _kmeans(3),
+    "kmeans6": _kmeans(6),
+    "grayscott": _grayscott,
+}
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A way to run the checkpoints."""
+
+    name: str
+    checkpoints: Checkpoints
+    at_once: int | None = None
+    """For a static constraint: how many it lets run at once."""
+
+
+def contenders(best: int) -> list[Contender]:
+    """All ways, for a layer whose best bandwidth is `best` bytes a second."""
+    fixed = [
+        Contender(f"static_{at_once}", Checkpoints(bandwidth=best / at_once), at_once)
+        for at_once in STATIC_AT_ONCE
+    ]
+    bounds = f"auto({best / IO_EXECUTORS:.0f},{best},2)"
+    return [
+        Contender("baseline", Checkpoints(as_io=False)),
+        Contender("unconstrained", Checkpoints()),
+        *fixed,
+        Contender("auto", Checkpoints(bandwidth="auto")),
+        Contender("bounded", Checkpoints(bandwidth=bounds)),
+        Contender("adaptive", Checkpoints(bandwidth="adaptive")),
+    ]
+
+
+def describe(layer: str, best: int, folder: Path, file: Path) -> str:
+    """Write the description of a layer at `folder`; the layer in words."""
+    lines = ["[[layer]]", f'name = "{layer}"', f"path = {json.dumps(str(folder))}"]
+    lines.append(f'bandwidth = "{best}B/s"')
+    words = f"{best / 1e6:.1f} MB/s"
+    if layer == "congested":
+        points = [
+            f'    {{ writers = {writers}, bandwidth = "{best * share:.0f}B/s" }},'
+            for writers, share in CURVE
+        ]
+        lines += ["limit = [", *points, "]"]
+        shares = ", ".join(f"{share:.0%} for {writers}" for writers, share in CURVE)
+        words += f" at best, by the software throttle: {shares} writers at once"
+    elif layer == "flat":
+        lines.append(f'limit = "{best}B/s"')
+        words += " for any number of writers, by the software throttle"
+    else:
+        words = "the disk as it is"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return words
