@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
@@ -166,12 +167,19 @@ class Session(concurrent.futures.Executor):
         _context.layers = tuple(layer.path for layer in self.native.layers())
         self.native.stop(cancel)
         _context.live.pop(self.number, None)
-        if self.learned:
-            registry.write(self.learned, self.native.learned())
+        self._keep_learned()
         if self.trace:
             self.native.export_trace(self.trace)
         if _context.closed is not None:
             _context.closed(self)
+
+    def _keep_learned(self) -> None:
+        """The program's own results and errors matter more than what was learned."""
+        if self.learned:
+            try:
+                registry.write(self.learned, self.native.learned())
+            except errors.StorageError as error:
+                warnings.warn(str(error), RuntimeWarning, stacklevel=2)
 
     def _alive(self) -> None:
         if self.closed:

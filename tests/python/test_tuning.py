@@ -124,6 +124,19 @@ def test_a_file_that_was_not_learned_is_refused(tmp_path, content):
         al.Session(workers=1, learned=file)
 
 
+def test_an_error_of_the_program_is_not_hidden_by_what_cannot_be_kept(storage, tmp_path):
+    @al.task
+    def fails():
+        raise KeyError("mine")
+
+    with (
+        pytest.warns(RuntimeWarning, match="cannot be written"),
+        pytest.raises(al.TaskError, match="mine"),
+        al.Session(workers=1, learned=tmp_path / "nowhere" / "learned.json"),
+    ):
+        fails()
+
+
 def test_an_adaptive_window_stays_within_the_executors(storage):
     (tuned,) = run(storage, "adaptive", 80).tuned
     assert (tuned.mode, tuned.state) == ("adaptive", "window")

@@ -108,9 +108,9 @@ impl<T: Ord + Copy> Sorted<T> {
 }
 
 impl Node {
-    /// How many I/O tasks of one kind may run here at once: whichever may be more.
-    pub(crate) fn io_slots(&self) -> u32 {
-        self.slots[0].max(self.slots[1])
+    /// How many I/O tasks of a kind may run here at once.
+    pub(crate) fn io_slots(&self, kind: Kind) -> u32 {
+        self.slots[usize::from(kind == Kind::Engine)]
     }
 
     /// Counts an executor in, or out before it is changed.

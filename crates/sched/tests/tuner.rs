@@ -4,8 +4,8 @@ mod driver;
 
 use driver::*;
 use sched::{
-    size_class, Bounds, Entry, Instruction, Kind, Layer, LayerId, NodeId, Progress, Refusal,
-    TaskId, TaskSpec, Tuned, Tuning,
+    size_class, Bounds, Entry, Event, ExecutorId, Instruction, Kind, Layer, LayerId, NodeId,
+    Progress, Refusal, TaskId, TaskSpec, Tuned, Tuning,
 };
 
 fn auto(driver: &Driver) -> TaskSpec {
@@ -300,6 +300,53 @@ fn what_was_learned_is_not_learned_again() {
     narrow.submit(&auto(&narrow.driver), 4);
     let learns = matches!(narrow.tuned().progress, Progress::Learning { constraint: 5, .. });
     assert!(learns, "no layer of 20 grants 25");
+}
+
+#[test]
+fn what_was_learned_outside_of_the_bounds_or_for_other_slots_is_not_used() {
+    let mut learning = Learning::new(100, 4);
+    learning.submit(&bounded(&learning.driver, 10, 20, 2000), 40);
+    learning.group(100);
+    learning.group(80);
+    let learned = learning.driver.sched.learned();
+    let tried: Vec<u64> = learned[0].entries.iter().map(|entry| entry.constraint).collect();
+    assert_eq!(tried, [10, 20]);
+    let mut higher = Learning::new(100, 4);
+    higher.driver.sched.load(learned.clone());
+    higher.submit(&bounded(&higher.driver, 20, 50, 2500), 4);
+    assert_eq!(higher.tuned().registry, learned[0].entries[1..], "10 is out of bounds");
+    let mut wider = Learning::new(100, 8);
+    wider.driver.sched.load(learned);
+    wider.submit(&bounded(&wider.driver, 10, 20, 2000), 8);
+    let learns = matches!(wider.tuned().progress, Progress::Learning { constraint: 10, .. });
+    assert!(learns, "four ran at once under either then; eight and five would now");
+}
+
+#[test]
+fn the_engine_has_slots_of_its_own_that_others_do_not_learn_with() {
+    let mut learning = Learning::new(800, 8);
+    let engine = Event::ExecutorUp {
+        executor: ExecutorId(9),
+        kind: Kind::Engine,
+        node: NodeId(0),
+        slots: 128,
+    };
+    learning.driver.event(engine);
+    learning.submit(&auto(&learning.driver), 8);
+    assert_eq!(learning.constraint(), 100, "a share for each of the eight");
+    let adaptive = TaskSpec { tuning: Tuning::Adaptive, ..auto(&learning.driver) };
+    let mut following = Learning::new(800, 8);
+    following.driver.event(Event::ExecutorUp {
+        executor: ExecutorId(9),
+        kind: Kind::Engine,
+        node: NodeId(0),
+        slots: 128,
+    });
+    following.submit(&adaptive, 40);
+    match following.tuned().progress {
+        Progress::Window { tasks, .. } => assert!((1..=8).contains(&tasks), "{tasks} at once"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

@@ -362,9 +362,13 @@ impl Local {
         // added to what it waits for any more, as only the body does that.
         let waits = task.get().waits_for_more_than_its_body();
         if waits && !task.get().told_paused.swap(true, Ordering::AcqRel) {
+            self.is_on_time.set(false);
             self.shared.report(Report::Paused(task));
         }
         if task.get().came(1) {
+            if task.get().has_drop() {
+                self.is_on_time.set(false);
+            }
             task.get().drop_argument();
             self.shared.leave(Report::Ended(task));
             self.see_to_reports();

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use graph::TaskId;
 
-use super::{share, size_class, Flight, Found, Tuner, Tuning, View};
-use crate::api::{Constraint, FunctionId, Instruction, Kind, LayerId, Refusal, TaskSpec, Time};
+use super::{share, size_class, Flight, Found, Tuner, Tuning, View, WindowKey};
+use crate::api::{Constraint, Instruction, Kind, LayerId, Refusal, TaskSpec, Time};
 use crate::executors::Sent;
 use crate::policy::Request;
 use crate::sched::Sched;
@@ -141,21 +141,23 @@ impl Sched {
             return;
         }
         let (tuner, view) = split(self);
-        if let Some((function, layer)) = tuner.off(task, ran, &view) {
-            self.narrow_grants(function, layer);
+        if let Some(key) = tuner.off(task, ran, &view) {
+            self.narrow_grants(key);
         }
     }
 
     /// A window became wider: every task in it holds no more than its share, so that the others
     /// find theirs at once.
-    fn narrow_grants(&mut self, function: FunctionId, layer: LayerId) {
+    fn narrow_grants(&mut self, key: WindowKey) {
         let (tuner, view) = split(self);
-        let Some(window) = tuner.windows.get(&(function, layer)) else { return };
-        let tasks = window.tasks(view.slots(layer).max(1));
+        let Some(window) = tuner.windows.get(&key) else { return };
+        let (_, layer, kind) = key;
+        let tasks = window.tasks(view.slots(layer, kind).max(1));
         let most = share(view.layers.layer(layer).bandwidth, tasks);
         let of_it = |flight: &Flight| {
             let group = &tuner.groups[flight.group as usize];
-            flight.layer == layer && group.function == function && group.tuning == Tuning::Adaptive
+            let adaptive = group.tuning == Tuning::Adaptive;
+            adaptive && (group.function, flight.layer, group.kind) == key
         };
         let flights = tuner.flights.iter().filter(|(_, flight)| of_it(flight));
         let tasks: Vec<TaskId> = flights.map(|(task, _)| *task).collect();

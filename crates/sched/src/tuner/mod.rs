@@ -51,8 +51,11 @@ struct Group {
 /// What a group is of: function, tuning, size class, the layer that was asked for, kind of slot.
 type GroupKey = (FunctionId, Tuning, u8, Option<LayerId>, Kind);
 
-/// What a learner is for: function, tuning, size class and kind of layer.
-type LearnerKey = (FunctionId, Tuning, u8, u32);
+/// What a learner is for: function, tuning, size class, kind of layer, and kind of slot.
+type LearnerKey = (FunctionId, Tuning, u8, u32, Kind);
+
+/// What a window is of: function, layer and kind of slot.
+type WindowKey = (FunctionId, LayerId, Kind);
 
 /// A tuned task on a layer.
 #[derive(Debug)]
@@ -84,16 +87,16 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn slots(&self, layer: LayerId) -> u32 {
+    fn slots(&self, layer: LayerId, kind: Kind) -> u32 {
         let nodes = self.executors.nodes.iter().enumerate();
         let reaching = nodes.filter(|(at, _)| self.layers.reaches_from(layer, *at));
-        reaching.map(|(_, node)| node.io_slots()).sum()
+        reaching.map(|(_, node)| node.io_slots(kind)).sum()
     }
 
     /// What there is to learn on; `None` where the bandwidth is without limit.
-    fn ground(&self, layer: LayerId) -> Option<Ground> {
+    fn ground(&self, layer: LayerId, kind: Kind) -> Option<Ground> {
         let bandwidth = self.layers.layer(layer).bandwidth.filter(|bandwidth| *bandwidth > 0)?;
-        Some(Ground { layer, bandwidth, slots: self.slots(layer).max(1) })
+        Some(Ground { layer, bandwidth, slots: self.slots(layer, kind).max(1) })
     }
 }
 
@@ -119,7 +122,7 @@ pub(crate) struct Tuner {
     learners: Vec<(LearnerKey, Learner)>,
     learner_of: BTreeMap<LearnerKey, u32>,
     curves: BTreeMap<(FunctionId, u32), Curve>,
-    windows: BTreeMap<(FunctionId, LayerId), Window>,
+    windows: BTreeMap<WindowKey, Window>,
     flights: BTreeMap<TaskId, Flight>,
     /// From earlier sessions.
     loaded: Vec<Learned>,
@@ -177,7 +180,7 @@ impl Tuner {
 
     /// More tasks are ready: what was learned is looked at again, for all of them.
     fn choose(&mut self, group: u32, view: &View<'_>) {
-        let Group { function, tuning, size_class, .. } = self.groups[group as usize];
+        let Group { function, tuning, size_class, kind: needs, .. } = self.groups[group as usize];
         if !matches!(tuning, Tuning::Auto { .. }) {
             return;
         }
@@ -185,13 +188,14 @@ impl Tuner {
         let alike = self
             .group_of
             .range(first..)
-            .take_while(|(key, _)| (key.0, key.1, key.2) == (function, tuning, size_class));
+            .take_while(|(key, _)| (key.0, key.1, key.2) == (function, tuning, size_class))
+            .filter(|(key, _)| key.4 == needs);
         let ready = alike.map(|(_, group)| self.groups[*group as usize].ready).sum();
-        let first = (function, tuning, size_class, 0);
-        let last = (function, tuning, size_class, u32::MAX);
-        for (key, id) in self.learner_of.range(first..=last) {
+        let first = (function, tuning, size_class, 0, Kind::Compute);
+        let last = (function, tuning, size_class, u32::MAX, Kind::Engine);
+        for (key, id) in self.learner_of.range(first..=last).filter(|(key, _)| key.4 == needs) {
             let here = (0u32..).map(LayerId).zip(&self.kinds).filter(|(_, kind)| **kind == key.3);
-            let layers = here.filter(|(layer, _)| view.slots(*layer) > 0).count();
+            let layers = here.filter(|(layer, _)| view.slots(*layer, needs) > 0).count();
             self.learners[*id as usize].1.choose(ready, layers as u32);
         }
     }
@@ -236,33 +240,36 @@ impl Tuner {
         let asked = match self.groups[group as usize].tuning {
             Tuning::Static => unreachable!("static tasks are not tuned"),
             Tuning::Auto { .. } => self.admits_auto(group, layer, view)?,
-            Tuning::Adaptive => self.admits_adaptive(group, layer, view)?,
+            Tuning::Adaptive => self.admits_adaptive(group, layer, spare, view)?,
         };
         (asked <= spare).then_some(asked)
     }
 
-    fn admits_adaptive(&mut self, group: u32, layer: LayerId, view: &View<'_>) -> Option<u64> {
+    fn admits_adaptive(
+        &mut self,
+        group: u32,
+        layer: LayerId,
+        spare: u64,
+        view: &View<'_>,
+    ) -> Option<u64> {
         if self.aside[layer.0 as usize].is_some() {
             return None;
         }
-        let function = self.groups[group as usize].function;
-        let slots = view.slots(layer).max(1);
-        let window = self.window(function, layer, slots, view.now);
+        let Group { function, kind, .. } = self.groups[group as usize];
+        let slots = view.slots(layer, kind).max(1);
+        let window = self.window((function, layer, kind), slots, view.now);
         let (tasks, running) = (window.tasks(slots), window.running);
-        // One of each function may always run: nobody waits for ever for the windows of others.
-        if view.layers.tasks(layer) >= tasks && running > 0 {
-            return None;
+        let share = share(view.layers.layer(layer).bandwidth, tasks);
+        // One of each function may always run, with what there is: nobody waits for ever for the
+        // windows of others.
+        if running == 0 && spare > 0 {
+            return Some(share.min(spare));
         }
-        Some(share(view.layers.layer(layer).bandwidth, tasks))
+        (view.layers.tasks(layer) < tasks).then_some(share)
     }
 
-    fn window(
-        &mut self,
-        function: FunctionId,
-        layer: LayerId,
-        slots: u32,
-        now: Time,
-    ) -> &mut Window {
+    fn window(&mut self, key: WindowKey, slots: u32, now: Time) -> &mut Window {
+        let (function, layer, needs) = key;
         let kind = self.kinds[layer.0 as usize];
         if !self.curves.contains_key(&(function, kind)) {
             let mut others = self.curves.iter().filter(|((_, other), _)| *other == kind);
@@ -271,36 +278,39 @@ impl Tuner {
         }
         let (kinds, windows) = (&self.kinds, &self.windows);
         let alike = |layer: &LayerId| kinds[layer.0 as usize] == kind;
-        if !windows.contains_key(&(function, layer)) {
-            let of_it = windows.keys().filter(|(of, layer)| *of == function && alike(layer));
+        if !windows.contains_key(&key) {
+            let same =
+                |(of, layer, kind): &&WindowKey| *of == function && *kind == needs && alike(layer);
+            let of_it = windows.keys().filter(same);
             let ordinal = of_it.count();
             let curve = self.curves.get_mut(&(function, kind)).expect("just made");
             let window = Window::new(layer, curve, slots, ordinal, now);
-            self.windows.insert((function, layer), window);
+            self.windows.insert(key, window);
         }
-        self.windows.get_mut(&(function, layer)).expect("just made")
+        self.windows.get_mut(&key).expect("just made")
     }
 
     fn learner(&mut self, group: u32, layer: LayerId, view: &View<'_>) -> u32 {
-        let Group { function, tuning, size_class, .. } = self.groups[group as usize];
-        let key = (function, tuning, size_class, self.kinds[layer.0 as usize]);
+        let Group { function, tuning, size_class, kind, .. } = self.groups[group as usize];
+        let key = (function, tuning, size_class, self.kinds[layer.0 as usize], kind);
         if let Some(id) = self.learner_of.get(&key) {
             return *id;
         }
         let name = view.functions.get(function.0 as usize).map(|function| &function.name);
+        let ground = view.ground(layer, kind);
         let layer = view.layers.layer(layer);
         let loaded = self.loaded.iter().find(|learned| {
             Some(&learned.function) == name
                 && learned.size_class == size_class
                 && learned.layer == layer.name
         });
-        let bandwidth = layer.bandwidth.unwrap_or(0);
-        let registry =
-            loaded.map(|learned| registry::Registry::loaded(&learned.entries, bandwidth));
         let bounds = match tuning {
             Tuning::Auto { bounds } => bounds,
             _ => None,
         };
+        let registry = ground
+            .zip(loaded)
+            .map(|(ground, learned)| registry::Registry::loaded(&learned.entries, &ground, bounds));
         self.learners.push((key, Learner::new(bounds, registry.unwrap_or_default())));
         let id = (self.learners.len() - 1) as u32;
         self.learner_of.insert(key, id);
@@ -309,7 +319,8 @@ impl Tuner {
     }
 
     fn admits_auto(&mut self, group: u32, layer: LayerId, view: &View<'_>) -> Option<u64> {
-        let Some(ground) = view.ground(layer) else { return Some(0) };
+        let kind = self.groups[group as usize].kind;
+        let Some(ground) = view.ground(layer, kind) else { return Some(0) };
         let id = self.learner(group, layer, view);
         let idle = view.layers.tasks(layer) == 0;
         let free = self.aside[layer.0 as usize].is_none_or(|other| other == id);
@@ -350,14 +361,16 @@ impl Tuner {
 
     /// Whether a learner has ready tasks that can run on a layer.
     fn wanted(&self, learner: u32, layer: LayerId, view: &View<'_>) -> bool {
-        let (function, tuning, size_class, _) = self.learners[learner as usize].0;
+        let (function, tuning, size_class, _, kind) = self.learners[learner as usize].0;
         let others = self.aside[layer.0 as usize].is_some_and(|other| other != learner);
         let mut groups = self.ready.iter().filter(|group| {
             let group = &self.groups[**group as usize];
             (group.function, group.tuning, group.size_class) == (function, tuning, size_class)
+                && group.kind == kind
                 && group.only.is_none_or(|only| only == layer)
         });
-        !others && view.slots(layer) > 0 && groups.any(|group| self.could_run(*group, layer, view))
+        let reached = view.slots(layer, kind) > 0;
+        !others && reached && groups.any(|group| self.could_run(*group, layer, view))
     }
 
     fn leave(&mut self, learner: u32, layer: LayerId) {
@@ -381,9 +394,9 @@ impl Tuner {
         let group = &self.groups[found.group as usize];
         let mut epoch = None;
         if group.tuning == Tuning::Adaptive {
-            let window = self.windows.get_mut(&(group.function, layer));
+            let window = self.windows.get_mut(&(group.function, layer, group.kind));
             window.expect("it admitted the task").running += 1;
-        } else if view.ground(layer).is_some() {
+        } else if view.ground(layer, group.kind).is_some() {
             let id = self.learner(found.group, layer, view);
             let number = self.learners[id as usize].1.started(view.now);
             epoch = number.map(|number| (id, number));
@@ -404,12 +417,7 @@ impl Tuner {
 
     /// A task is off its layer: after `ran` nanoseconds, or (`None`) for nothing. Gives whether
     /// the window of its function became another.
-    fn off(
-        &mut self,
-        task: TaskId,
-        ran: Option<u64>,
-        view: &View<'_>,
-    ) -> Option<(FunctionId, LayerId)> {
+    fn off(&mut self, task: TaskId, ran: Option<u64>, view: &View<'_>) -> Option<WindowKey> {
         let flight = self.flights.remove(&task)?;
         if let Some((id, number)) = flight.epoch {
             self.learners[id as usize].1.ended(number, ran, flight.bytes, view.now);
@@ -419,12 +427,13 @@ impl Tuner {
             }
         }
         let group = &self.groups[flight.group as usize];
+        let key = (group.function, flight.layer, group.kind);
         let (function, waiting) = (group.function, group.ready > 0);
         if group.tuning != Tuning::Adaptive {
             return None;
         }
         let kind = self.kinds[flight.layer.0 as usize];
-        let window = self.windows.get_mut(&(function, flight.layer)).expect("it runs there");
+        let window = self.windows.get_mut(&key).expect("it runs there");
         window.running -= 1;
         ran?;
         let curve = self.curves.get_mut(&(function, kind)).expect("it runs there");
@@ -437,9 +446,9 @@ impl Tuner {
         let work = if curve.bytes { flight.bytes as f64 } else { 1.0 };
         let (started, now) = (flight.started, view.now);
         let sample = Sample { started, now, area: area as f64, work };
-        let slots = view.slots(flight.layer).max(1);
+        let slots = view.slots(flight.layer, key.2).max(1);
         let changed = window.sample(curve, sample, slots, waiting);
-        changed.then_some((function, flight.layer))
+        changed.then_some(key)
     }
 }
 

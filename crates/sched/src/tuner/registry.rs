@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::words::Entry;
+use super::learning::{most, Ground};
+use super::words::{Bounds, Entry};
 
 /// Tasks whose bytes differ by this factor are not one kind of task.
 const VARIES_FACTOR: u64 = 4;
@@ -14,11 +15,17 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// A registry that was saved; what no layer of `bandwidth` can grant is left out.
-    pub(crate) fn loaded(entries: &[Entry], bandwidth: u64) -> Registry {
+    /// A registry that was saved, as far as it is about what may be tried now: what the layer
+    /// cannot grant and what is out of bounds is left out, and so is what let another number of
+    /// tasks run at once than it would here.
+    pub(crate) fn loaded(entries: &[Entry], ground: &Ground, bounds: Option<Bounds>) -> Registry {
         let mut registry = Registry::default();
         let sound = |entry: &&Entry| {
-            (1..=bandwidth).contains(&entry.constraint) && entry.most > 0 && entry.tasks > 0
+            let within = |bounds: Bounds| (bounds.min..=bounds.max).contains(&entry.constraint);
+            (1..=ground.bandwidth).contains(&entry.constraint)
+                && bounds.is_none_or(within)
+                && entry.most == most(ground, entry.constraint)
+                && entry.tasks > 0
         };
         entries.iter().filter(sound).for_each(|entry| registry.add(*entry));
         registry

@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use graph::TaskId;
 
 use super::learning::Phase;
-use super::{Learned, Progress, Tuned, Tuner, Tuning};
-use crate::api::{Constraint, FunctionId, LayerId};
+use super::{Learned, Progress, Tuned, Tuner, Tuning, WindowKey};
+use crate::api::{Constraint, FunctionId, Kind, LayerId};
 use crate::sched::Sched;
 
 impl Sched {
@@ -18,7 +18,7 @@ impl Sched {
         let tuner = &self.tuner;
         let name = |kind: u32| self.layers.layer(tuner.first_of(kind)).name.clone();
         let learners = tuner.learners.iter().filter_map(|(key, learner)| {
-            let (function, tuning, size_class, kind) = *key;
+            let (function, tuning, size_class, kind, slots) = *key;
             let progress = match &learner.phase {
                 Phase::New => return None,
                 Phase::Settled(constraint) => Progress::Chosen { constraint: *constraint },
@@ -33,6 +33,7 @@ impl Sched {
                 function,
                 tuning,
                 size_class,
+                slots,
                 layer: name(kind),
                 progress,
                 registry: learner.registry.entries().to_vec(),
@@ -41,8 +42,8 @@ impl Sched {
                 varies: learner.spread.varies(),
             })
         });
-        let windows = tuner.windows.iter().map(|((function, layer), window)| {
-            let tasks = window.tasks(self.io_slots(*layer).max(1));
+        let windows = tuner.windows.iter().map(|((function, layer, slots), window)| {
+            let tasks = window.tasks(self.io_slots(*layer, *slots).max(1));
             let kind = tuner.kinds[layer.0 as usize];
             let bytes = tuner.curves.get(&(*function, kind)).is_some_and(|curve| curve.bytes);
             let rate = window.rate * if bytes { 1.0 } else { 1000.0 };
@@ -50,6 +51,7 @@ impl Sched {
                 function: *function,
                 tuning: Tuning::Adaptive,
                 size_class: 0,
+                slots: *slots,
                 layer: self.layers.layer(*layer).name.clone(),
                 progress: Progress::Window { tasks, rate: rate as u64, layer: *layer },
                 registry: Vec::new(),
@@ -107,11 +109,16 @@ impl Sched {
         Some(self.tuner.learners[id as usize].0 .0)
     }
 
-    /// How many I/O tasks may run at once on the nodes that reach a layer.
-    pub fn io_slots(&self, layer: LayerId) -> u32 {
+    /// What a live task is now: one for I/O executors, although the engine was asked first.
+    pub fn kind_of(&self, task: TaskId) -> Option<Kind> {
+        self.record(task).map(|record| record.kind)
+    }
+
+    /// How many I/O tasks of a kind may run at once on the nodes that reach a layer.
+    pub fn io_slots(&self, layer: LayerId, kind: Kind) -> u32 {
         let nodes = self.executors.nodes.iter().enumerate();
         let reaching = nodes.filter(|(at, _)| self.layers.reaches_from(layer, *at));
-        reaching.map(|(_, node)| node.io_slots()).sum()
+        reaching.map(|(_, node)| node.io_slots(kind)).sum()
     }
 
     pub(crate) fn validate_tuner(&self) -> Result<(), String> {
@@ -131,11 +138,11 @@ impl Tuner {
     }
 
     fn validate(&self) -> Result<(), String> {
-        let mut running: BTreeMap<(FunctionId, LayerId), u32> = BTreeMap::new();
+        let mut running: BTreeMap<WindowKey, u32> = BTreeMap::new();
         let mut epochs: BTreeMap<(u32, u32), u32> = BTreeMap::new();
         for flight in self.flights.values() {
-            let function = self.groups[flight.group as usize].function;
-            *running.entry((function, flight.layer)).or_default() += 1;
+            let group = &self.groups[flight.group as usize];
+            *running.entry((group.function, flight.layer, group.kind)).or_default() += 1;
             if let Some(epoch) = flight.epoch {
                 *epochs.entry(epoch).or_default() += 1;
             }
@@ -143,7 +150,8 @@ impl Tuner {
         for (key, window) in &self.windows {
             let adaptive = self.flights.values().filter(|flight| {
                 let group = &self.groups[flight.group as usize];
-                group.tuning == Tuning::Adaptive && (group.function, flight.layer) == *key
+                let own = (group.function, flight.layer, group.kind) == *key;
+                group.tuning == Tuning::Adaptive && own
             });
             if window.running as usize != adaptive.count() {
                 return Err(format!("{key:?} notes {} running", window.running));

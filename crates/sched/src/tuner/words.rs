@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::api::{FunctionId, LayerId};
+use crate::api::{FunctionId, Kind, LayerId};
 
 /// How the bandwidth that an I/O task asks for is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
@@ -110,6 +110,8 @@ pub struct Tuned {
     pub tuning: Tuning,
     /// The size class of its tasks (see [`size_class`]).
     pub size_class: u8,
+    /// Whose slots its tasks need.
+    pub slots: Kind,
     /// The name of the layer.
     pub layer: String,
     /// What is in force.

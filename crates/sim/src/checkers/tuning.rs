@@ -7,15 +7,16 @@
 use std::collections::BTreeMap;
 
 use sched::{
-    Constraint, Entry, FunctionId, Layer, LayerId, Progress, Sched, TaskId, Tuned as Told, Tuning,
+    Constraint, Entry, FunctionId, Kind, Layer, LayerId, Progress, Sched, TaskId, Tuned as Told,
+    Tuning,
 };
 
 use super::Fault;
 use crate::hash::Map;
 use crate::program::TaskPlan;
 
-/// Which function, tuning, size class and layer.
-type Key = (usize, Tuning, u8, LayerId);
+/// Which function, tuning, size class, layer and kind of slot.
+type Key = (usize, Tuning, u8, LayerId, Kind);
 
 #[derive(Debug)]
 struct Sent {
@@ -43,8 +44,8 @@ pub struct Tuned {
     adaptive: u64,
 }
 
-fn key(plan: &TaskPlan, layer: LayerId) -> Key {
-    (plan.function, plan.tuning, sched::size_class(plan.constraint.size), layer)
+fn key(plan: &TaskPlan, layer: LayerId, kind: Kind) -> Key {
+    (plan.function, plan.tuning, sched::size_class(plan.constraint.size), layer, kind)
 }
 
 impl Tuned {
@@ -69,7 +70,8 @@ impl Tuned {
         layer: LayerId,
         granted: Constraint,
     ) -> Result<(), Fault> {
-        let new = Sent { id, key: key(plan, layer), bandwidth: granted.bandwidth };
+        let kind = sched.kind_of(id).expect("it is sent");
+        let new = Sent { id, key: key(plan, layer, kind), bandwidth: granted.bandwidth };
         let fault = |message: String| Err(Fault::of_task("tuning", plan.task, message));
         let learns = sched.is_learning(id);
         let here = self.sent.values().filter(|sent| sent.key.3 == layer);
@@ -85,24 +87,32 @@ impl Tuned {
         }
         if plan.tuning == Tuning::Adaptive {
             self.adaptive += 1;
-            self.in_window(sched, plan, layer)?;
+            self.in_window(sched, plan, layer, kind)?;
         }
         self.sent.insert(plan.task, new);
         Ok(())
     }
 
-    fn in_window(&self, sched: &Sched, plan: &TaskPlan, layer: LayerId) -> Result<(), Fault> {
+    fn in_window(
+        &self,
+        sched: &Sched,
+        plan: &TaskPlan,
+        layer: LayerId,
+        kind: Kind,
+    ) -> Result<(), Fault> {
+        let own = |told: &Told| told.function == FunctionId(plan.function as u32);
         let window = sched.tuned().into_iter().find_map(|told| match told.progress {
             Progress::Window { tasks, layer: at, .. }
-                if at == layer && told.function == FunctionId(plan.function as u32) =>
+                if at == layer && own(&told) && told.slots == kind =>
             {
                 Some(tasks)
             }
             _ => None,
         });
-        let (slots, here) = (sched.io_slots(layer), |sent: &&Sent| sent.key.3 == layer);
+        let (slots, here) = (sched.io_slots(layer, kind), |sent: &&Sent| sent.key.3 == layer);
         let all = self.sent.values().filter(here).count() as u32;
-        let own = |sent: &&Sent| sent.key.0 == plan.function && sent.key.1 == plan.tuning;
+        let key = (plan.function, plan.tuning, kind);
+        let own = |sent: &&Sent| (sent.key.0, sent.key.1, sent.key.4) == key;
         let alone = self.sent.values().filter(here).filter(own).count() == 0;
         match window {
             Some(tasks) if (1..=slots).contains(&tasks) && (all < tasks || alone) => Ok(()),
@@ -131,8 +141,8 @@ impl Tuned {
     fn told(&self, sched: &Sched, key: &Key) -> Option<Told> {
         let name = &self.layers[key.3 .0 as usize].name;
         sched.tuned().into_iter().find(|told| {
-            let same = (told.function.0 as usize, told.tuning, told.size_class);
-            same == (key.0, key.1, key.2) && told.layer == *name
+            let same = (told.function.0 as usize, told.tuning, told.size_class, told.slots);
+            same == (key.0, key.1, key.2, key.4) && told.layer == *name
         })
     }
 
