@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from apps.common import report
+from apps.common.checkpoints import Checkpoints
 from apps.common.spans import Span
 
-from . import balance, checkpoint, data, records, run, search
+from . import application, balance, checkpoint, data, records, run, search
 from .data import Fragment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -273,3 +274,13 @@ def test_every_mode_finds_the_same_on_every_layer(tmp_path: Path) -> None:
     assert "emulated" in done.stdout
     assert done.stderr == "", "no progress outside of a terminal"
     assert len(list((tmp_path / "timelines").glob("*.json"))) == 4
+
+
+def test_a_damaged_checkpoint_does_not_pass_the_check(tmp_path: Path) -> None:
+    whole = application.Hmmer(EVERY, (3, 2), 20_000)
+    outcome = whole.run(Checkpoints(), tmp_path)
+    assert whole.check(outcome.answer, tmp_path) == ""
+    assert "hits, expected" in whole.check(outcome.answer[:-1], tmp_path)
+    path = next(tmp_path.glob("*.checkpoint"))
+    os.truncate(path, path.stat().st_size - 1)
+    assert path.name in whole.check(outcome.answer, tmp_path)

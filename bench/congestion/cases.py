@@ -11,6 +11,7 @@ from apps.common.checkpoints import Checkpoints
 from apps.common.command import Application
 from apps.grayscott.app import Shape as GrayScottShape
 from apps.grayscott.run import GrayScott
+from apps.hmmer.application import Hmmer
 from apps.kmeans.app import Shape as KMeansShape
 from apps.kmeans.run import KMeans
 
@@ -40,7 +41,12 @@ def _kmeans(iterations: int) -> Callable[[bool], Application]:
     return make
 
 
+def _hmmer(quick: bool) -> Application:
+    return Hmmer(8 if quick else 1, (6, 4) if quick else (24, 8), 500_000)
+
+
 APPLICATIONS: dict[str, Callable[[bool], Application]] = {
+    "hmmer": _hmmer,
     "kmeans1": _kmeans(1),
     "kmeans3": _kmeans(3),
     "kmeans6": _kmeans(6),
