@@ -97,10 +97,18 @@ async def open(file: str | os.PathLike[str], mode: str = "rb", *, direct: bool =
     plain = mode.replace("b", "")
     if "b" not in mode or plain not in _MODES:
         raise ValueError(f"mode {mode!r}: aio opens files for bytes: rb, r+b, wb, w+b, xb or x+b")
+    return await _open(file, mode, _MODES[plain] | (os.O_DIRECT if direct else 0))
+
+
+async def open_kept(file: str | os.PathLike[str]) -> File:
+    """Open a file for writing, made if it is missing, with what it has still in it."""
+    return await _open(file, "wb", _MODES["w"] & ~os.O_TRUNC)
+
+
+async def _open(file: str | os.PathLike[str], mode: str, flags: int) -> File:
     name = os.fspath(file)
-    flags = _MODES[plain] | os.O_CLOEXEC | (os.O_DIRECT if direct else 0)
     loop = _here()
-    descriptor = await loop.result(loop.ring.open(name, flags, PERMISSIONS), name)
+    descriptor = await loop.result(loop.ring.open(name, flags | os.O_CLOEXEC, PERMISSIONS), name)
     limiter = files.limiters.get({}).get(name)
     return File(loop, descriptor, name, mode, limiter)
 

@@ -10,8 +10,10 @@ for the few calls that only Python understands (see `docs/api.md`).
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
+import stat
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +42,12 @@ async def _write(path: FileOut, data: Any) -> int:
 
 
 async def _copy(source: FileIn, target: FileOut) -> int:
-    async with await aio.open(source, "rb") as start, await aio.open(target, "wb") as end:
+    async with await aio.open(source, "rb") as start, await aio.open_kept(target) as end:
+        status = os.fstat(end.fileno())
+        if os.path.samestat(os.fstat(start.fileno()), status):
+            raise OSError(errno.EINVAL, "source and target are the same file", end.name)
+        if stat.S_ISREG(status.st_mode):
+            await end.truncate(0)
         return await start.copy_to(end, await start.size())
 
 

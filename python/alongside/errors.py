@@ -178,7 +178,7 @@ def of(fault: _native.Fault) -> Exception:
         text = f"{start}failed: its worker was lost, {fault.text}{way}"
         return WorkerLostError(text, chain, fault.text)
     if fault.kind == "system":
-        cause = OSError(fault.errno, os.strerror(fault.errno), fault.path)
+        cause = OSError(fault.errno, fault.text or os.strerror(fault.errno), fault.path)
         text = f"{start}failed: {type(cause).__name__}: {cause}{way}"
         error = _rebuild(text, chain, cause)
         error.__cause__ = cause

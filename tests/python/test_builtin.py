@@ -180,6 +180,24 @@ def test_errors_are_those_of_the_system(session, tmp_path):
         assert name in str(raised.value)
 
 
+@pytest.mark.parametrize("inside", [True, False], ids=["session", "alone"])
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_copy_onto_the_same_file_is_refused_and_destroys_nothing(request, tmp_path, link, inside):
+    if inside:
+        request.getfixturevalue("session")
+    data, name = tmp_path / "data", tmp_path / "name"
+    data.write_bytes(b"what is kept")
+    link(data, name)
+    with pytest.raises(OSError, match="source and target are the same file") as raised:
+        al.wait(al.copy(name, data))
+    assert raised.value.errno == errno.EINVAL
+    assert os.fspath(raised.value.filename) == os.fspath(data)
+    assert data.read_bytes() == b"what is kept"
+    (tmp_path / "other").write_bytes(b"longer than what is kept")
+    assert al.wait(al.copy(name, tmp_path / "other")) == 12
+    assert (tmp_path / "other").read_bytes() == b"what is kept"
+
+
 def test_a_file_that_goes_before_its_turn_fails_the_task_and_what_needs_it(session, gate):
     @al.io
     def remove(path: al.FileInOut, gate):

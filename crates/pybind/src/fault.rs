@@ -20,7 +20,7 @@ pub(crate) struct Fault {
     /// The names of the tasks, the one that failed first.
     #[pyo3(get)]
     chain: Vec<String>,
-    /// How a worker was lost, or what the runtime says.
+    /// How a worker was lost, what the runtime says, or what tells more than `errno`.
     #[pyo3(get)]
     text: String,
     /// The timeout that was exceeded.
@@ -72,10 +72,12 @@ impl Fault {
     fn raise(&mut self, payload: &Arc<[u8]>) {
         let told =
             payload.strip_prefix(SYSTEM_ERROR_PREFIX).and_then(|rest| rest.split_at_checked(4));
-        if let Some((errno, path)) = told {
+        if let Some((errno, rest)) = told {
             self.kind = "system";
             self.errno = i32::from_le_bytes(errno.try_into().unwrap_or_default());
-            self.path = OsString::from_vec(path.to_vec());
+            let mut parts = rest.splitn(2, |byte| *byte == 0);
+            self.path = OsString::from_vec(parts.next().unwrap_or_default().to_vec());
+            self.text = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
         } else if let Some(text) = payload.strip_prefix(RUNTIME_ERROR_PREFIX) {
             self.kind = "runtime";
             self.text = String::from_utf8_lossy(text).into_owned();

@@ -56,5 +56,6 @@ pub use tuning::{parse_tuning, Registries, TunedStatistics};
 pub const RUNTIME_ERROR_PREFIX: &[u8] = b"alongside-runtime-error\0";
 
 /// How the payload of a [`Cause::Raised`] begins of a built-in task that the system refused
-/// something; four bytes of errno, little-endian, and the path follow.
+/// something; four bytes of errno, little-endian, and the path follow, and if other words than the
+/// system's tell more, a zero byte and these.
 pub const SYSTEM_ERROR_PREFIX: &[u8] = b"alongside-system-error\0";

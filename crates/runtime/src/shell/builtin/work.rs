@@ -1,12 +1,14 @@
 //! One built-in task: a small state machine, whose answers are operations for the engine.
 //!
 //! ```text
-//! open the source -> open the target -> pieces -> flush -> close the target -> close the source
-//!   -> flush the folders of the target -> over
+//! open the source -> open the target -> empty the target -> pieces -> flush -> close the target
+//!   -> close the source -> flush the folders of the target -> over
 //! ```
 //!
-//! A task leaves out what it does not need. After an error, or when it is to stop, it only closes
-//! what it opened. It has one operation under way at a time, and owns the memory that this uses.
+//! A task leaves out what it does not need. A write empties its file by opening it; a copy does not
+//! before it is sure that source and target are two files, and not two names of one. After an
+//! error, or when it is to stop, it only closes what it opened. It has one operation under way at a
+//! time, and owns the memory that this uses.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
@@ -32,6 +34,8 @@ const PIECE_BYTES: u64 = 8 << 20;
 const LIMITED_PIECE_BYTES: u64 = 256 << 10;
 /// Permissions of a new file, before the umask.
 const PERMISSIONS: u32 = 0o666;
+/// Why a copy fails that would destroy what it is to copy.
+const SAME_FILE: &str = "source and target are the same file";
 
 /// What all tasks use.
 pub(super) struct Tools {
@@ -113,6 +117,7 @@ pub(super) enum Work {
 enum Stage {
     OpenSource,
     OpenTarget,
+    Empty,
     Move,
     Sync,
     CloseTarget,
@@ -125,7 +130,8 @@ impl Stage {
     fn next(self) -> Stage {
         match self {
             Stage::OpenSource => Stage::OpenTarget,
-            Stage::OpenTarget => Stage::Move,
+            Stage::OpenTarget => Stage::Empty,
+            Stage::Empty => Stage::Move,
             Stage::Move => Stage::Sync,
             Stage::Sync => Stage::CloseTarget,
             Stage::CloseTarget => Stage::CloseSource,
@@ -140,6 +146,8 @@ impl Stage {
 enum Trouble {
     /// The system refused something of a file.
     System(Errno, PathBuf),
+    /// The target of a copy, which is its source under another name.
+    SameFile(PathBuf),
     /// The runtime did.
     Runtime(String),
 }
@@ -183,6 +191,8 @@ pub(super) struct Job {
     paid: bool,
     /// Whether the next opening waits.
     waits: bool,
+    /// Whether the target has something that has to go first.
+    empties: bool,
     /// Whether missing folders were made.
     made_folders: bool,
     flush: Option<Flush>,
@@ -207,6 +217,7 @@ impl Job {
             busy_until_ns: 0,
             paid: false,
             waits: false,
+            empties: false,
             made_folders: false,
             flush,
             trouble: None,
@@ -228,9 +239,14 @@ impl Job {
                     self.source.as_ref().map(|file| Next::Do(file.open(libc::O_RDONLY, self.waits)))
                 }
                 Stage::OpenTarget => {
-                    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+                    let empties = if let Work::Copy = self.work { 0 } else { libc::O_TRUNC };
+                    let flags = libc::O_WRONLY | libc::O_CREAT | empties;
                     self.target.as_ref().map(|file| Next::Do(file.open(flags, self.waits)))
                 }
+                Stage::Empty => self.target.as_ref().filter(|_| self.empties).map(|file| {
+                    let fd = file.raw();
+                    Next::Do(Op::Truncate { fd, len: 0 })
+                }),
                 Stage::Move => self.piece(tools),
                 Stage::Sync => self.flush.as_ref().and(self.target.as_ref()).map(|file| {
                     let fd = file.raw();
@@ -315,8 +331,9 @@ impl Job {
             (Stage::OpenSource | Stage::OpenTarget, Ok(Answer::Fd(fd))) => {
                 file.as_mut().expect("it was to be opened").opened(fd);
                 self.waits = false;
-                if self.stage == Stage::OpenSource {
-                    self.measure(tools);
+                match self.stage {
+                    Stage::OpenSource => self.measure(tools),
+                    _ => self.compare(),
                 }
                 self.stage = self.stage.next();
             }
@@ -407,6 +424,24 @@ impl Job {
         }
     }
 
+    /// The target is open: whether it may be emptied, and has to be.
+    fn compare(&mut self) {
+        let (Work::Copy, Some(source), Some(target)) = (&self.work, &self.source, &self.target)
+        else {
+            return;
+        };
+        match (status(source.raw()), status(target.raw())) {
+            (Ok(from), Ok(to)) if (from.st_dev, from.st_ino) == (to.st_dev, to.st_ino) => {
+                self.trouble = Some(Trouble::SameFile(target.path.clone()));
+            }
+            (Ok(_), Ok(to)) => self.empties = is_regular(&to) && to.st_size > 0,
+            (Err(errno), _) | (_, Err(errno)) => {
+                let path = target.path.clone();
+                self.check(Err((errno, path)));
+            }
+        }
+    }
+
     /// What came of it, once it is over.
     pub(super) fn finish(mut self, tools: &Tools) -> Finished {
         let read = if self.source.is_some() { self.done } else { 0 };
@@ -434,33 +469,46 @@ impl Job {
     }
 }
 
-/// Bytes of an open file; folders and pipes have none. Its attributes are in memory since it was
-/// opened.
-fn measured(fd: i32) -> Result<u64, Errno> {
+/// What is known of an open file. It is in memory since the file was opened.
+fn status(fd: i32) -> Result<libc::stat, Errno> {
     // SAFETY: all of its fields are integers.
-    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: `stat` is a valid place for the answer, and the descriptor is open.
-    if unsafe { libc::fstat(fd, &mut stat) } < 0 {
+    let mut status: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: `status` is a valid place for the answer, and the descriptor is open.
+    if unsafe { libc::fstat(fd, &mut status) } < 0 {
         return Err(Errno::last());
     }
-    match stat.st_mode & libc::S_IFMT {
+    Ok(status)
+}
+
+fn is_regular(status: &libc::stat) -> bool {
+    status.st_mode & libc::S_IFMT == libc::S_IFREG
+}
+
+/// Bytes of an open file; folders and pipes have none.
+fn measured(fd: i32) -> Result<u64, Errno> {
+    let status = status(fd)?;
+    match status.st_mode & libc::S_IFMT {
         libc::S_IFDIR => Err(Errno(libc::EISDIR)),
         libc::S_IFIFO => Err(Errno(libc::ESPIPE)),
-        _ => Ok(u64::try_from(stat.st_size).unwrap_or(0)),
+        _ => Ok(u64::try_from(status.st_size).unwrap_or(0)),
     }
 }
 
 fn payload(trouble: &Trouble) -> Arc<[u8]> {
     match trouble {
-        Trouble::System(errno, path) => system_error(*errno, path),
+        Trouble::System(errno, path) => system_error(*errno, path, ""),
+        Trouble::SameFile(path) => system_error(Errno(libc::EINVAL), path, SAME_FILE),
         Trouble::Runtime(text) => runtime_error(text),
     }
 }
 
-/// The payload of a failure that the system told.
-fn system_error(errno: Errno, path: &Path) -> Arc<[u8]> {
+/// The payload of a failure that the system told, or could have told; `text` stands for its own
+/// words, if it is not empty.
+fn system_error(errno: Errno, path: &Path, text: &str) -> Arc<[u8]> {
     let path = path.as_os_str().as_bytes();
-    [SYSTEM_ERROR_PREFIX, &errno.0.to_le_bytes(), path].concat().into()
+    let end = if text.is_empty() { "" } else { "\0" };
+    let (errno, end, text) = (errno.0.to_le_bytes(), end.as_bytes(), text.as_bytes());
+    [SYSTEM_ERROR_PREFIX, &errno, path, end, text].concat().into()
 }
 
 #[cfg(test)]
@@ -575,8 +623,36 @@ mod tests {
         let job = bench.job(Work::Copy, [Some("source"), Some("folder")], true);
         let (names, finished) = bench.work(job, |_| ());
         assert_eq!(names, "open open close");
-        let expected = system_error(Errno(libc::EISDIR), &bench.folder.join("folder"));
+        let expected = system_error(Errno(libc::EISDIR), &bench.folder.join("folder"), "");
         assert_eq!(finished.outcome.unwrap_err(), expected);
+    }
+
+    #[test]
+    fn a_copy_empties_its_target_only_if_it_is_another_file() {
+        let mut bench = Bench::new("same");
+        let path = |name: &str| bench.folder.join(name);
+        let (data, soft, hard, other) = (path("data"), path("soft"), path("hard"), path("other"));
+        fs::write(&data, "data").unwrap();
+        std::os::unix::fs::symlink(&data, &soft).unwrap();
+        fs::hard_link(&data, &hard).unwrap();
+        fs::write(&other, "longer than that").unwrap();
+        for [from, to] in [["soft", "data"], ["data", "soft"], ["hard", "data"]] {
+            let job = bench.job(Work::Copy, [Some(from), Some(to)], true);
+            let (names, finished) = bench.work(job, |_| ());
+            assert_eq!(names, "open open close close");
+            let expected = system_error(Errno(libc::EINVAL), &bench.folder.join(to), SAME_FILE);
+            assert_eq!(finished.outcome.unwrap_err(), expected);
+            assert_eq!(fs::read(&data).unwrap(), b"data", "{from} to {to}");
+        }
+        for (target, expected) in [
+            ("other", "open open truncate copy close close"),
+            ("new", "open open copy close close"),
+        ] {
+            let job = bench.job(Work::Copy, [Some("data"), Some(target)], false);
+            let (names, finished) = bench.work(job, |_| ());
+            assert_eq!((&*names, finished.bytes_written), (expected, 4));
+            assert_eq!(fs::read(bench.folder.join(target)).unwrap(), b"data");
+        }
     }
 
     #[test]
