@@ -198,7 +198,7 @@ impl Files {
             let Inbox { jobs, look, stopping, .. } = queue.take();
             self.tools.stopping = stopping;
             jobs.into_iter().for_each(|job| self.begin(job));
-            self.complete();
+            let some = self.complete();
             self.wake(look || stopping);
             if let Some(line) = &mut self.line {
                 line.engine.flush();
@@ -207,7 +207,8 @@ impl Files {
             if stopping && self.jobs.is_empty() {
                 return;
             }
-            if queue.prepare_sleep(stopping) {
+            // More may be complete already: it sleeps only if there was nothing.
+            if !some && queue.prepare_sleep(stopping) {
                 let engine = self.line.as_ref().map(|line| line.engine.fd());
                 let until = self.waiting.first().map(|(until, _)| *until);
                 let timeout = until.map(|until| until.saturating_sub(exec::now_ns()));
@@ -250,19 +251,25 @@ impl Files {
         }
     }
 
-    /// Goes on with the tasks whose operations are complete.
-    fn complete(&mut self) {
+    /// Goes on with the tasks whose operations are complete; whether there were some. What they do
+    /// next waits for the next call, even if it is done in no time: as long as all is in the page
+    /// cache there would be no end, and new tasks and those that are over would wait for it.
+    fn complete(&mut self) -> bool {
+        let Some(line) = &mut self.line else { return false };
         let mut completions = std::mem::take(&mut self.completions);
-        while self.line.as_mut().is_some_and(|line| line.engine.poll(&mut completions) > 0) {
-            for completion in completions.drain(..) {
-                let token = completion.token;
-                let job = self.jobs.get_mut(&token).expect("one operation at a time");
-                job.completed(&mut self.tools, completion);
-                self.go_on(token);
-            }
-            self.line.as_mut().expect("it was polled").refill();
+        line.engine.poll(&mut completions);
+        let some = !completions.is_empty();
+        for completion in completions.drain(..) {
+            let token = completion.token;
+            let job = self.jobs.get_mut(&token).expect("one operation at a time");
+            job.completed(&mut self.tools, completion);
+            self.go_on(token);
+        }
+        if let Some(line) = self.line.as_mut().filter(|_| some) {
+            line.refill();
         }
         self.completions = completions;
+        some
     }
 
     /// Goes on with the tasks whose time has come, or with all that wait.
@@ -286,5 +293,91 @@ impl Files {
         let finished = std::mem::take(&mut self.finished);
         // If the session has ended nobody wants to know.
         let _ = shared.with(|state| finished.into_iter().for_each(|one| state.built_in_over(one)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::fs::File as Opened;
+
+    use engine::{About, Answer, Engine, Full, Op};
+    use sched::{ExecutorId, TaskId};
+
+    use super::super::memory::Data;
+    use super::super::work::{File, Ticket, Work};
+    use super::*;
+    use crate::store::{Store, Value};
+
+    /// An engine as it is where all is in the page cache: what is submitted is complete at once.
+    struct AtOnce(VecDeque<Completion>, Opened);
+
+    impl Engine for AtOnce {
+        fn submit(&mut self, token: u64, op: Op) -> Result<(), Full> {
+            let answer = match &op {
+                Op::Open { .. } => Answer::Fd(self.1.try_clone().unwrap().into()),
+                Op::Close { fd } => {
+                    // SAFETY: the job gave its descriptor to the operation.
+                    drop(unsafe { OwnedFd::from_raw_fd(*fd) });
+                    Answer::Nothing
+                }
+                Op::Write { buffer, .. } => Answer::Bytes(buffer.len() as u64),
+                other => unreachable!("{other:?} is of no write"),
+            };
+            self.0.push_back(Completion { token, op, result: Ok(answer) });
+            Ok(())
+        }
+
+        fn flush(&mut self) {}
+
+        fn poll(&mut self, out: &mut Vec<Completion>) -> usize {
+            out.extend(self.0.drain(..));
+            out.len()
+        }
+
+        fn wait(&mut self, out: &mut Vec<Completion>, _: Option<Duration>) -> usize {
+            self.poll(out)
+        }
+
+        fn in_flight(&self) -> usize {
+            self.0.len()
+        }
+
+        fn capacity(&self) -> usize {
+            usize::MAX
+        }
+
+        fn fd(&self) -> BorrowedFd<'_> {
+            self.1.as_fd()
+        }
+
+        fn about(&self) -> About {
+            About { name: "at once", reason: String::new() }
+        }
+    }
+
+    #[test]
+    fn a_small_task_is_told_of_while_a_large_one_goes_on() {
+        let pool = exec::process::Pool::new(64 << 20).unwrap();
+        let store = Store::new(Arc::clone(pool.heap()), 64 << 20, 0);
+        let (limiters, settled) = (pool.limiters(), Default::default());
+        let mut files = Files::new(Tools { store, limiters, settled, stopping: false });
+        let null = Opened::options().write(true).open("/dev/null").unwrap();
+        files.line = Some(Line::new(Box::new(AtOnce(VecDeque::new(), null))));
+        for (number, len) in [(1, 100_000_000), (2, 10)] {
+            let (task, executor) = (TaskId::from_bits(number), ExecutorId(0));
+            let ticket = Ticket { task, executor, attempt: 1, stop: Arc::default() };
+            let data = Data::new(Value::inline(vec![7; len]), 0..len);
+            let file = File::new("/dev/null".into(), None);
+            files.begin(Job::new(ticket, Work::Write(data), [None, Some(file)], false));
+        }
+        while files.finished.is_empty() {
+            assert!(files.complete());
+        }
+        assert_eq!((files.finished.len(), files.jobs.len()), (1, 1));
+        assert_eq!(files.finished[0].ticket.task, TaskId::from_bits(2));
+        while files.complete() {}
+        assert_eq!((files.finished.len(), files.jobs.len()), (2, 0));
+        assert_eq!(files.finished[1].bytes_written, 100_000_000);
     }
 }
