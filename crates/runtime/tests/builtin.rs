@@ -11,10 +11,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use runtime::{
-    block, Builtin, Call, Cause, Direction, Fault, FileUse, Handle, Input, Options, Overrides,
-    Storage, Value, SYSTEM_ERROR_PREFIX,
+    block, Builtin, Call, Cause, Constraint, Direction, Fault, FileUse, Handle, Input, Options,
+    Overrides, Storage, Value, SYSTEM_ERROR_PREFIX,
 };
-use support::{options, Folder, Rig, LONG};
+use support::{entered, options, Folder, Rig, LONG};
 
 const READ: Builtin = Builtin::Read { offset: 0, size: None };
 
@@ -232,6 +232,46 @@ fn a_task_whose_time_is_up_fails_although_the_kernel_still_has_it() {
     rig.drain();
     assert_eq!(bytes_of(&rig.outcome(&read(&rig, &file)).unwrap()), b"others go on");
     assert_eq!(bytes_of(&rig.outcome(&read(&rig, &held)).unwrap()), b"");
+}
+
+#[test]
+fn a_file_of_a_task_that_the_engine_refuses_is_where_the_grant_of_the_worker_is() {
+    let folder = Folder::new();
+    for layer in ["fast", "slow"] {
+        fs::create_dir(folder.0.join(layer)).unwrap();
+    }
+    let toml = folder.0.join("storage.toml");
+    let text = "[[layer]]\nname='fast'\npath='fast'\nbandwidth='100MB/s'\n\
+                [[layer]]\nname='slow'\npath='slow'\nbandwidth='10MB/s'\n";
+    fs::write(&toml, text).unwrap();
+    let storage = Storage::read(&toml).unwrap();
+    let rig = Rig::with(Options { storage, io_executors: 1, ..options(1) });
+    let asks = |bandwidth, call| {
+        let constraint = Some(Constraint { bandwidth, size: 0 });
+        Call { overrides: Overrides { constraint, ..Overrides::default() }, ..call }
+    };
+    let made = rig.run("echo", "of the worker's making", &[]);
+    rig.outcome(&made).unwrap();
+    let pipe = folder.pipe("gate");
+    let gate = rig.run("io:gate", pipe.to_str().unwrap(), &[]);
+    let gate_open = entered(&pipe);
+    // The fast layer is free: the engine gets the task there, and refuses it. No worker is free.
+    let inputs = vec![Input::Handle(made)];
+    let out = call(&rig, Builtin::Write, &[(Path::new("out"), Direction::Out)]);
+    let refused = only(&rig, asks(8_000_000, Call { inputs, ..out }));
+    rig.outcome(&write(&rig, &folder.0.join("after it"), b"x")).unwrap();
+    // Meanwhile another takes all of the fast layer, and keeps it.
+    let held = folder.0.join("fast/held");
+    let lease = Leased::new(&held);
+    let holds = call(&rig, READ, &[(&held, Direction::In)]);
+    let holds = only(&rig, asks(100_000_000, holds));
+    rig.outcome(&write(&rig, &folder.0.join("after that"), b"x")).unwrap();
+    drop(gate_open);
+    let place = folder.0.canonicalize().unwrap().join("slow/out");
+    assert_eq!(rig.text(&refused), place.to_str().unwrap());
+    drop(lease);
+    rig.outcome(&holds).unwrap();
+    rig.text(&gate);
 }
 
 #[test]

@@ -38,10 +38,10 @@ pub(super) fn runtime_error(text: &str) -> Arc<[u8]> {
 impl State {
     /// Sends a task to its executor.
     pub(super) fn run(&mut self, shared: &Arc<Shared>, id: TaskId, place: Place) {
-        self.place_files(id, place.layer);
         if self.engines.has(place.executor) {
             return self.run_by_engine(id, place);
         }
+        self.place_files(id, place.layer);
         let ready = self.copy_for_groups(shared, id);
         self.send_function(id, place.executor);
         let sent = ready.and_then(|()| self.send(shared, id, place));
@@ -107,8 +107,9 @@ impl State {
         Ok(())
     }
 
-    /// Decides where the files of a task are that are nowhere yet.
-    fn place_files(&mut self, id: TaskId, layer: Option<LayerId>) {
+    /// Decides where the files of a task are that are nowhere yet. For the executor that runs it:
+    /// one that refuses gives the grant back, and the next may be on another layer.
+    pub(super) fn place_files(&mut self, id: TaskId, layer: Option<LayerId>) {
         let task = self.tasks.get(id).expect("only live tasks run");
         for (datum, _) in &task.files {
             let Some(file) = self.files.get(*datum).filter(|file| file.place.is_none()) else {

@@ -147,6 +147,7 @@ impl State {
             self.sched.handle(exec::now_ns(), refused, &mut self.out);
             return;
         };
+        self.place_files(id, layer);
         let task = self.tasks.get(id).expect("only live tasks run");
         let files: SmallVec<[DatumId; 2]> = task.files.iter().map(|(datum, _)| *datum).collect();
         let mut files = files.into_iter().map(|datum| self.file_of(datum));
