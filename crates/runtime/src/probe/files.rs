@@ -64,12 +64,14 @@ impl Files {
 
     /// Takes care that nothing of these files is in memory.
     pub(super) fn forget(&self) {
-        if self.is_direct {
-            return;
-        }
-        for file in &self.files {
+        (0..self.files.len()).for_each(|file| self.forget_one(file));
+    }
+
+    /// The same for one of them.
+    pub(super) fn forget_one(&self, file: usize) {
+        if !self.is_direct {
             // SAFETY: a plain call on an open descriptor. It is advice: no error matters.
-            unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+            unsafe { libc::posix_fadvise(self.fd(file), 0, 0, libc::POSIX_FADV_DONTNEED) };
         }
     }
 }
@@ -171,6 +173,42 @@ mod tests {
             assert!(bytes == 65_536 && ns > 0);
         }
         std::fs::remove_dir(&folder).unwrap();
+    }
+
+    /// Pages of a file that are in memory.
+    fn resident(fd: RawFd, pages: usize) -> usize {
+        let (len, none) = (pages * 4096, std::ptr::null_mut());
+        let mut found = vec![0; pages];
+        // SAFETY: a new mapping of an open file, and a byte for each of its pages.
+        unsafe {
+            let map = libc::mmap(none, len, libc::PROT_READ, libc::MAP_SHARED, fd, 0);
+            assert_ne!(map, libc::MAP_FAILED);
+            assert_eq!(libc::mincore(map, len, found.as_mut_ptr()), 0);
+            libc::munmap(map, len);
+        }
+        found.iter().filter(|page| **page & 1 == 1).count()
+    }
+
+    #[test]
+    fn a_second_pass_over_a_file_does_not_find_it_in_memory() {
+        const PAGES: usize = 32;
+        let folder = std::env::temp_dir().join(format!("alongside-pass-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let bytes = PAGES as u64 * 4096;
+        let files = Files::make_by(&folder, 1, bytes, open_poorly).unwrap();
+        std::fs::remove_dir(&folder).unwrap();
+        let fd = files.fd(0);
+        // SAFETY: a plain call on an open descriptor: nothing is to be read ahead.
+        unsafe { libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_RANDOM) };
+        let mut sampler = Sampler::new(files, bytes).unwrap();
+        sampler.lay_out(0, 0, bytes).unwrap();
+        sampler.files.forget();
+        if resident(fd, PAGES) > 0 {
+            return; // a file system in memory: there is no other place for it
+        }
+        let cell = Cell { kind: Kind::Read, block_bytes: 4096, writers: 1 };
+        sampler.sample(cell, bytes + 4096, Duration::from_secs(60), 0).unwrap();
+        assert_eq!(resident(fd, PAGES), 1, "the first block of the second pass");
     }
 
     #[test]

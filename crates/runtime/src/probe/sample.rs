@@ -1,7 +1,8 @@
 //! One measurement: so many at once, each with one operation under way, block after block.
 //!
 //! Writer `i` of `w` goes through the files `i`, `i + w`, `i + 2w`, ..., so that few writers see as
-//! much of the device as many do, and no two share a file. Together they take from one count of
+//! much of the device as many do, and no two share a file. Before a file is read again the system
+//! has to forget it, or its memory would be measured. Together they take from one count of
 //! operations until it is used up or the time is over; those that wrote then flush, as many at
 //! once as wrote.
 
@@ -99,7 +100,7 @@ impl Sampler {
                 }
                 left -= 1;
                 let writer = completion.token as usize;
-                self.advance(&mut places[writer], writers, cell.block_bytes);
+                self.advance(&mut places[writer], cell);
                 touched.insert(places[writer].file);
                 let buffer = buffer_of(completion.op);
                 let op = operation(cell.kind, &self.files, places[writer], buffer);
@@ -112,13 +113,17 @@ impl Sampler {
         Ok((moved, started.elapsed().as_nanos() as u64))
     }
 
-    fn advance(&self, place: &mut Place, writers: usize, block_bytes: u64) {
-        place.offset += block_bytes;
-        if place.offset + block_bytes > self.file_bytes {
+    fn advance(&self, place: &mut Place, cell: Cell) {
+        let writers = cell.writers as usize;
+        place.offset += cell.block_bytes;
+        if place.offset + cell.block_bytes > self.file_bytes {
             place.offset = 0;
             place.file += writers;
             if place.file >= self.files.count() {
                 place.file %= writers;
+            }
+            if cell.kind == Kind::Read {
+                self.files.forget_one(place.file);
             }
         }
     }
