@@ -8,6 +8,7 @@ that they moved. `size_class` is the number of binary digits of the declared siz
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from typing import Any
@@ -74,6 +75,8 @@ def write(path: str, registries: list[Registry]) -> None:
             file.write("\n")
         os.replace(temporary, path)
     except OSError as error:
+        with contextlib.suppress(OSError):  # it may not be there; the first error counts
+            os.unlink(temporary)
         raise errors.StorageError(f"{path}: what was learned cannot be written: {error}") from error
 
 

@@ -1,12 +1,14 @@
 """`bandwidth="auto"` and `"adaptive"`: refusals, epochs, what is kept, and that no byte is lost."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 import alongside as al
+from alongside import registry
 
 CURVE = """
 [[layer]]
@@ -104,9 +106,9 @@ def test_what_was_learned_is_not_learned_again(storage, tmp_path):
     kept = tmp_path / "learned.json"
     (first,) = run(storage, "auto(10MB/s,80MB/s,2)", 60, learned=kept).tuned
     content = json.loads(kept.read_text())
-    (registry,) = content["learned"]
-    assert (registry["function"], registry["layer"]) == ("save", "slow")
-    assert [line["constraint"] for line in registry["registry"]] == [e[0] for e in first.registry]
+    (learned,) = content["learned"]
+    assert (learned["function"], learned["layer"]) == ("save", "slow")
+    assert [line["constraint"] for line in learned["registry"]] == [e[0] for e in first.registry]
     (second,) = run(storage, "auto(10MB/s,80MB/s,2)", 20, learned=kept).tuned
     assert second.epochs == []
     assert second.state == "chosen"
@@ -135,6 +137,14 @@ def test_an_error_of_the_program_is_not_hidden_by_what_cannot_be_kept(storage, t
         al.Session(workers=1, learned=tmp_path / "nowhere" / "learned.json"),
     ):
         fails()
+
+
+def test_what_cannot_be_written_leaves_nothing_behind(tmp_path):
+    kept = tmp_path / "learned.json"
+    kept.mkdir()
+    with pytest.raises(al.StorageError, match="cannot be written"):
+        registry.write(str(kept), [("save", 3, "slow", [(1, 1, 1, 1, 1)])])
+    assert os.listdir(tmp_path) == ["learned.json"]
 
 
 def test_an_adaptive_window_stays_within_the_executors(storage):
