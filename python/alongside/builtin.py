@@ -31,9 +31,20 @@ OFFSET_MAX = 2**63 - 1
 
 async def _read(path: FileIn, offset: int, size: int | None) -> bytes:
     async with await aio.open(path, "rb") as file:
-        if size is None:
-            size = max(0, await file.size() - offset)
-        return await file.pread(size, offset)
+        whole = await file.size()
+        if size is None or whole > 0:
+            left = max(0, whole - offset)
+            return await file.pread(left if size is None else min(size, left), offset)
+        return await _untold(file, offset, size)
+
+
+async def _untold(file: aio.File, offset: int, size: int) -> bytes:
+    """What is in a file that does not tell its size: empty, a device, or of the kernel."""
+    parts = []
+    while size > 0 and (part := await file.pread(min(size, aio.CHUNK_BYTES), offset)):
+        parts.append(part)
+        offset, size = offset + len(part), size - len(part)
+    return b"".join(parts)
 
 
 async def _write(path: FileOut, data: Any) -> int:

@@ -198,6 +198,18 @@ def test_a_copy_onto_the_same_file_is_refused_and_destroys_nothing(request, tmp_
     assert (tmp_path / "other").read_bytes() == b"what is kept"
 
 
+@pytest.mark.parametrize("inside", [True, False], ids=["session", "alone"])
+def test_a_size_that_is_far_too_large_takes_no_memory(request, tmp_path, inside):
+    if inside:
+        request.getfixturevalue("session")
+    (tmp_path / "empty").touch()
+    (tmp_path / "short").write_bytes(b"0123456789")
+    assert al.wait(al.read(tmp_path / "empty", size=10**12)) == b""
+    assert al.wait(al.read(tmp_path / "short", offset=7, size=10**12)) == b"789"
+    with open("/proc/version", "rb") as file:
+        assert al.wait(al.read("/proc/version", size=10**12)) == file.read()
+
+
 def test_a_file_that_goes_before_its_turn_fails_the_task_and_what_needs_it(session, gate):
     @al.io
     def remove(path: al.FileInOut, gate):

@@ -87,6 +87,26 @@ impl Room {
         }
     }
 
+    /// Room for more, with the first `done` bytes.
+    pub(super) fn grown(self, store: &Arc<Store>, done: u64, len: u64) -> Result<Room, StoreFull> {
+        let mut room = Room::new(store, len)?;
+        let from = match &self {
+            Room::Small(bytes) => bytes.as_ptr(),
+            Room::Placed(pin) => pin.part(pickle::HEAD_BYTES as u64, done).as_ptr().cast_const(),
+        };
+        // SAFETY: these bytes were read, and no part of the room is lent any more.
+        let bytes = unsafe { std::slice::from_raw_parts(from, done as usize) };
+        match &mut room {
+            Room::Small(all) => all.extend_from_slice(bytes),
+            Room::Placed(pin) => {
+                let place = pin.part(pickle::HEAD_BYTES as u64, done);
+                // SAFETY: as many bytes of a new range, which nobody else has.
+                unsafe { place.as_ptr().copy_from_nonoverlapping(from, bytes.len()) };
+            }
+        }
+        Ok(room)
+    }
+
     /// The value of the first `len` bytes.
     pub(super) fn into_value(self, store: &Arc<Store>, len: u64) -> Result<Value, StoreFull> {
         let head = pickle::bytes_head(len);
@@ -143,6 +163,26 @@ mod tests {
             let range = pickle::raw_bytes(value.as_bytes()).expect("bytes");
             assert_eq!(&value.as_bytes()[range], &data[..]);
         }
+    }
+
+    #[test]
+    fn a_room_that_grows_keeps_what_was_read() {
+        let store = store();
+        let data: Vec<u8> = (0..100_000).map(|at| (at % 251) as u8).collect();
+        let (mut room, mut done) = (Room::new(&store, 1000).unwrap(), 0);
+        for len in [1000, 3000, 40_000, 100_000] {
+            room = room.grown(&store, done, len).unwrap();
+            {
+                // SAFETY: the buffer is dropped before the room.
+                let mut part = unsafe { room.part(done, len - done) };
+                part.copy_from_slice(&data[done as usize..len as usize]);
+                room.arrived(&part, len - done);
+            }
+            done = len;
+        }
+        let value = room.into_value(&store, done).unwrap();
+        let range = pickle::raw_bytes(value.as_bytes()).expect("bytes");
+        assert!(value.as_bytes()[range] == data);
     }
 
     #[test]

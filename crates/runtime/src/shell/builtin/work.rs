@@ -32,6 +32,8 @@ use crate::SYSTEM_ERROR_PREFIX;
 const PIECE_BYTES: u64 = 8 << 20;
 /// What passes a limiter at once: small, so that tasks that share a layer take turns.
 const LIMITED_PIECE_BYTES: u64 = 256 << 10;
+/// How much room a file gets that does not tell its size; twice as much when that is full.
+const UNTOLD_BYTES: u64 = 64 << 10;
 /// Permissions of a new file, before the umask.
 const PERMISSIONS: u32 = 0o666;
 /// Why a copy fails that would destroy what it is to copy.
@@ -185,6 +187,8 @@ pub(super) struct Job {
     /// Bytes that were moved, and that are to be.
     done: u64,
     total: u64,
+    /// How far `total` may grow, while it is not known.
+    total_max: u64,
     /// Until when its layers are busy with what it moved.
     busy_until_ns: u64,
     /// Whether the next piece was accounted for.
@@ -214,6 +218,7 @@ impl Job {
             stage: Stage::OpenSource,
             done: 0,
             total,
+            total_max: total,
             busy_until_ns: 0,
             paid: false,
             waits: false,
@@ -388,7 +393,7 @@ impl Job {
         }
         self.done += count;
         match self.work {
-            _ if count > 0 => {}
+            _ if count > 0 => self.grow(tools),
             // The file ends here. (Less than was asked for may only mean that a device paused.)
             Work::Read { .. } | Work::Copy => self.total = self.done,
             Work::Write(_) => {
@@ -401,8 +406,8 @@ impl Job {
     /// The source is open: how much there is to do, and room for it.
     fn measure(&mut self, tools: &Tools) {
         let file = self.source.as_ref().expect("it was opened");
-        let size = match measured(file.raw()) {
-            Ok(size) => size,
+        let (size, is_regular) = match measured(file.raw()) {
+            Ok(measured) => measured,
             Err(errno) => {
                 let path = file.path.clone();
                 return self.check(Err((errno, path)));
@@ -412,7 +417,12 @@ impl Job {
         if let Work::Read { offset, size: wanted } = self.work {
             let left = size.saturating_sub(offset);
             self.total = match wanted {
-                // Devices, and files that the kernel makes up, do not know their size.
+                // It is empty, or the kernel makes it up as it is read.
+                Some(wanted) if size == 0 && is_regular => {
+                    self.total_max = wanted;
+                    wanted.min(UNTOLD_BYTES)
+                }
+                // Devices do not know their size.
                 Some(wanted) if size == 0 => wanted,
                 Some(wanted) => left.min(wanted),
                 None => left,
@@ -421,6 +431,19 @@ impl Job {
                 Ok(room) => self.room = Some(room),
                 Err(full) => self.trouble = Some(Trouble::Runtime(full.to_string())),
             }
+        }
+    }
+
+    /// Makes room for more of a file that did not tell its size, if there is none left.
+    fn grow(&mut self, tools: &Tools) {
+        if self.done < self.total || self.total >= self.total_max {
+            return;
+        }
+        self.total = self.total.saturating_mul(2).min(self.total_max);
+        let room = self.room.take().expect("it was read into");
+        match room.grown(&tools.store, self.done, self.total) {
+            Ok(room) => self.room = Some(room),
+            Err(full) => self.trouble = Some(Trouble::Runtime(full.to_string())),
         }
     }
 
@@ -484,13 +507,13 @@ fn is_regular(status: &libc::stat) -> bool {
     status.st_mode & libc::S_IFMT == libc::S_IFREG
 }
 
-/// Bytes of an open file; folders and pipes have none.
-fn measured(fd: i32) -> Result<u64, Errno> {
+/// Bytes of an open file, and whether it is a regular one; folders and pipes have none.
+fn measured(fd: i32) -> Result<(u64, bool), Errno> {
     let status = status(fd)?;
     match status.st_mode & libc::S_IFMT {
         libc::S_IFDIR => Err(Errno(libc::EISDIR)),
         libc::S_IFIFO => Err(Errno(libc::ESPIPE)),
-        _ => Ok(u64::try_from(status.st_size).unwrap_or(0)),
+        _ => Ok((u64::try_from(status.st_size).unwrap_or(0), is_regular(&status))),
     }
 }
 
@@ -613,6 +636,32 @@ mod tests {
             assert_eq!(names, expected);
             assert!(finished.outcome.is_err(), "stopped after {after}");
         }
+    }
+
+    #[test]
+    fn a_file_that_does_not_tell_its_size_gets_room_as_it_comes() {
+        let mut bench = Bench::new("untold");
+        fs::write(bench.folder.join("empty"), "").unwrap();
+        std::os::unix::fs::symlink("/proc/version", bench.folder.join("made-up")).unwrap();
+        let read = Work::Read { offset: 0, size: Some(u64::MAX) };
+        let job = bench.job(read, [Some("empty"), None], false);
+        let (names, finished) = bench.work(job, |_| ());
+        assert_eq!((&*names, finished.bytes_read), ("open read close", 0));
+        assert!(finished.outcome.is_ok());
+        let read = Work::Read { offset: 0, size: Some(50) };
+        let mut job = bench.job(read, [Some("made-up"), None], false);
+        let Next::Do(op) = job.next(&bench.tools) else { panic!("it was to be opened") };
+        assert!(bench.engine.submit(0, op).is_ok());
+        let mut completions = Vec::new();
+        bench.engine.wait(&mut completions, None);
+        job.completed(&mut bench.tools, completions.pop().unwrap());
+        // As if the first room were smaller.
+        job.total = 10;
+        let (names, finished) = bench.work(job, |_| ());
+        assert_eq!(names, "read read read read close", "10, 10, 20 and 10 bytes");
+        let value = finished.outcome.unwrap();
+        let range = pickle::raw_bytes(value.as_bytes()).expect("bytes");
+        assert_eq!(value.as_bytes()[range], fs::read("/proc/version").unwrap()[..50]);
     }
 
     #[test]
