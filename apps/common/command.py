@@ -111,6 +111,19 @@ def timed(
         return outcome, time.perf_counter() - start
 
 
+def prepared(
+    options: argparse.Namespace, layer: layers.Layer, mode: str
+) -> tuple[Path, Path | None]:
+    """Return the storage description of a run, written, and the file of its timeline."""
+    storage = options.out / f"storage-{layer.name}.toml"
+    folder = options.out / "checkpoints"
+    layers.write_storage(layer.name, folder, storage, layer.limit, layer.limit)
+    if not options.trace or mode == "sequential":
+        return storage, None
+    options.trace.mkdir(parents=True, exist_ok=True)
+    return storage, options.trace / f"{layer.name}-{mode}.json"
+
+
 class Runs:
     """All runs of one command."""
 
@@ -128,13 +141,8 @@ class Runs:
         written = options.out / "checkpoints" / f"{layer.name}-{mode}"
         shutil.rmtree(written, ignore_errors=True)
         written.mkdir(parents=True)
-        storage = options.out / f"storage-{layer.name}.toml"
-        layers.write_storage(layer, options.out / "checkpoints", storage)
-        trace = None
-        if options.trace and mode != "sequential":
-            trace = options.trace / f"{layer.name}-{mode}.json"
-            trace.parent.mkdir(parents=True, exist_ok=True)
-            self.files.append(trace)
+        storage, trace = prepared(options, layer, mode)
+        self.files += [trace] if trace else []
         outcome, total_s = timed(
             mode,
             layer.limit is not None,

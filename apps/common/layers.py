@@ -7,6 +7,7 @@ of them share an SSD of 450 MB/s (Elshazly's thesis, section 4.5.1), emulated by
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,9 +45,26 @@ def layers_of(workers: int) -> dict[str, Layer]:
     }
 
 
-def write_storage(layer: Layer, folder: Path, file: Path) -> None:
-    """Write the storage description of one layer that holds `folder`."""
-    lines = ["[[layer]]", f'name = "{layer.name}"', f"path = {json.dumps(str(folder))}"]
-    if layer.limit is not None:
-        lines += [f'bandwidth = "{layer.limit}B/s"', f'limit = "{layer.limit}B/s"']
+def write_storage(
+    name: str,
+    folder: Path,
+    file: Path,
+    bandwidth: int | None = None,
+    limit: int | Mapping[int, int] | None = None,
+) -> None:
+    """Write the storage description of one layer that holds `folder`.
+
+    Bandwidths in bytes/s; `limit` is emulated: a rate, or rates by how many write at once.
+    """
+    lines = ["[[layer]]", f"name = {json.dumps(name)}", f"path = {json.dumps(str(folder))}"]
+    if bandwidth is not None:
+        lines.append(f'bandwidth = "{bandwidth}B/s"')
+    if isinstance(limit, int):
+        lines.append(f'limit = "{limit}B/s"')
+    elif limit is not None:
+        points = (
+            f'    {{ writers = {writers}, bandwidth = "{rate}B/s" }},'
+            for writers, rate in limit.items()
+        )
+        lines += ["limit = [", *points, "]"]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")

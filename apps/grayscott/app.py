@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import alongside as al
+from apps.common import arrays
 from apps.common.checkpoints import Checkpoints
 from apps.common.command import Outcome
-from apps.common.spans import Span, Stopwatch, now_ns
+from apps.common.spans import Span, Stopwatch
 
 from . import model
 
@@ -87,13 +88,7 @@ def advance(below: Slab, slab: Slab, above: Slab, steps: int) -> Slab:
 
 def checkpoint_slab(path: al.FileOut, slab: Slab) -> Span:
     """Write the checkpoint of a slab; it is durable when this returns."""
-    start_ns = now_ns()
-    with al.open(path, "wb") as file:
-        for field in slab.state:
-            np.lib.format.write_array(file, field, allow_pickle=False)
-        written = file.tell()
-        al.fsync(file)
-    return Span("checkpoint", start_ns, now_ns(), bytes=written)
+    return arrays.write(path, slab.state)
 
 
 def file_of(folder: Path, step: int, slab: int) -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from apps.common import command
+from apps.common import arrays, command
 from apps.common.checkpoints import Checkpoints
 
 from . import app, model, picture
@@ -54,13 +54,9 @@ class GrayScott:
         for round_, cube in enumerate(self.expected, 1):
             for slab in range(self.shape.slabs):
                 path = app.file_of(folder, round_ * self.shape.every, slab)
-                with path.open("rb") as file:
-                    for field in cube:
-                        part = field[slab * planes : (slab + 1) * planes]
-                        if not np.array_equal(np.lib.format.read_array(file), part):
-                            return path.name
-                    if file.read(1):
-                        return f"bytes after the end of {path.name}"
+                own = np.s_[slab * planes : (slab + 1) * planes]
+                if difference := arrays.difference(path, (("", field[own]) for field in cube)):
+                    return difference
         equal = all(map(np.array_equal, answer, self.expected[-1]))
         return "" if equal else "the field at the end"
 

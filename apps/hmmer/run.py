@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import alongside as al
 from apps.common import layers, report
-from apps.common.command import timed
+from apps.common.command import prepared, timed
 
-from . import app, balance, data, records, search
+from . import app, balance, data
+from .application import Hmmer
+from .hits import Reference, first_difference, search_plainly, write_hits
 from .options import parse
 from .progress import Progress
-
-SAMPLE_EVERY = 12  # profiles, to estimate how long a pair computes
-
-
-class Reference(NamedTuple):
-    """The plain search: its hits and seconds of processor time; or these, estimated, alone."""
-
-    hits: list[records.Hit] | None
-    seconds: float
 
 
 def clear(folder: Path) -> None:
@@ -37,94 +28,46 @@ def clear(folder: Path) -> None:
             folder.rmdir()
 
 
-def search_plainly(given: data.Input, whole: bool) -> Reference:
-    """Search everything plainly, or a sample of the profiles to estimate the time it takes."""
-    files = given.hmm_files if whole else given.hmm_files[::SAMPLE_EVERY]
-    hmms, sequences = data.read_hmms(files), data.read_sequences(given.sequence_file)
-    start = time.process_time()
-    hits = search.plain_search(hmms, sequences)
-    seconds = time.process_time() - start
-    if whole:
-        return Reference(hits, seconds)
-    share = sum(f.stat().st_size for f in files) / sum(f.stat().st_size for f in given.hmm_files)
-    return Reference(None, seconds / share)
-
-
-def first_difference(expected: list[records.Hit], found: list[records.Hit]) -> str:
-    """Return where two lists of hits differ first, or an empty text."""
-    for a, b in zip(expected, found, strict=False):
-        for name, x, y in zip(a._fields, a, b, strict=True):
-            if x != y:
-                return f"{a.query_name} in {a.target}: {name} is {y!r}, expected {x!r}"
-    if len(expected) != len(found):
-        return f"{len(found)} hits, expected {len(expected)}"
-    return ""
-
-
-def write_hits(hits: Sequence[records.Hit], file: Path) -> None:
-    """Write the gathered hits as a table, one line a hit."""
-    lines = ["query\ttarget\tE-value\tscore\tbias\tdomains\tdescription"]
-    for h in hits:
-        domains = sum(d.reported for d in h.domains)
-        lines.append(
-            f"{h.query_name}\t{h.target}\t{h.evalue:.3g}\t{h.score:.1f}\t{h.bias:.1f}"
-            f"\t{domains}\t{h.description}"
-        )
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def cut(what: str, weights: Sequence[int], parts: int) -> tuple[range, ...]:
-    """Split one of the inputs; ValueError names the option if it cannot be."""
-    try:
-        return tuple(data.split(weights, parts))
-    except ValueError as error:
-        raise ValueError(f"--{what}-fragments {parts}: {error}") from error
-
-
 class Runs:
     """All runs of one command."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.input = data.find_input(every_hmm=8 if options.quick else 1)
-        sizes = [file.stat().st_size for file in self.input.hmm_files]
-        self.hmm_parts = cut("hmm", sizes, options.hmm_fragments)
-        self.sequence_parts = cut("sequence", self.input.residues, options.sequence_fragments)
-        self.pairs = len(self.hmm_parts) * len(self.sequence_parts)
+        fragments = (options.hmm_fragments, options.sequence_fragments)
+        self.hmmer = Hmmer(8 if options.quick else 1, fragments)
         self.rows: list[report.Row] = []
         self.timelines: list[Path] = []
         self.differences = 0
-        self.checkpoint_size = 0
         self.reference = Reference(None, 0.0)
 
     def prepare(self) -> None:
         """Search plainly if that is needed, settle the checkpoint size, and say what will run."""
         options = self.options
         print(
-            f"{len(self.input.hmm_files)} profile HMMs ({data.HMM_WHEEL}) x "
-            f"{self.input.sequences} proteins ({self.input.sequence_file.name}), "
-            f"{len(self.hmm_parts)} x {len(self.sequence_parts)} fragments = {self.pairs} pairs, "
-            f"{options.workers} workers"
+            f"{len(self.hmmer.input.hmm_files)} profile HMMs ({data.HMM_WHEEL}) x "
+            f"{self.hmmer.input.sequences} proteins ({self.hmmer.input.sequence_file.name}), "
+            f"{len(self.hmmer.hmm_parts)} x {len(self.hmmer.sequence_parts)} fragments = "
+            f"{self.hmmer.pairs} pairs, {options.workers} workers"
         )
         published = options.checkpoint_size == "published"
         if options.check or published:
-            self.reference = search_plainly(self.input, whole=options.check)
+            self.reference = search_plainly(self.hmmer.input, whole=options.check)
         if options.check and self.reference.hits is not None:
             print(
                 f"plain sequential pyhmmer.hmmsearch: {len(self.reference.hits)} hits in "
                 f"{self.reference.seconds:.2f} s of processor time"
             )
         if published:
-            pair_s = self.reference.seconds / self.pairs
-            self.checkpoint_size = balance.checkpoint_bytes(pair_s)
+            pair_s = self.reference.seconds / self.hmmer.pairs
+            self.hmmer.checkpoint_bytes = balance.checkpoint_bytes(pair_s)
             print(balance.explain())
             print(
                 f"  Here a pair computes {pair_s:.3f} s "
                 f"({'measured' if options.check else 'estimated from a sample'}), so its "
-                f"checkpoint has {self.checkpoint_size / 1e6:.2f} MB."
+                f"checkpoint has {self.hmmer.checkpoint_bytes / 1e6:.2f} MB."
             )
         elif options.checkpoint_size != "natural":
-            self.checkpoint_size = options.checkpoint_size
+            self.hmmer.checkpoint_bytes = options.checkpoint_size
         sys.stdout.flush()
 
     def one(self, layer: layers.Layer, mode: str) -> None:
@@ -134,19 +77,10 @@ class Runs:
         if not options.resume:
             clear(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        storage = options.out / f"storage-{layer.name}.toml"
-        layers.write_storage(layer, options.out / "checkpoints", storage)
-        trace = None
-        if options.trace and mode != "sequential":
-            trace = options.trace / f"{layer.name}-{mode}.json"
-            trace.parent.mkdir(parents=True, exist_ok=True)
-        with Progress(f"{layer.name}, {mode}", self.pairs, options.verbose) as progress:
-            job = app.Job(
-                self.input,
-                self.hmm_parts,
-                self.sequence_parts,
-                self.checkpoint_size,
-                folder,
+        storage, trace = prepared(options, layer, mode)
+        with Progress(f"{layer.name}, {mode}", self.hmmer.pairs, options.verbose) as progress:
+            job = replace(
+                self.hmmer.job(app.AS_IO, folder),
                 resume=options.resume,
                 searched=progress.searched,
                 durable=progress.durable,
@@ -171,7 +105,7 @@ class Runs:
         row = self.rows[-1]
         text = f"{layer.name}, {mode}: {row.total_s:.2f} s, {len(result.hits)} hits"
         if self.options.resume:
-            text += f", {result.restored} of {self.pairs} pairs from whole checkpoints"
+            text += f", {result.restored} of {self.hmmer.pairs} pairs from whole checkpoints"
             text += "".join(f"\n  refused {name}: {why}" for name, why in result.refused.items())
         if self.reference.hits is not None:
             difference = first_difference(self.reference.hits, result.hits)

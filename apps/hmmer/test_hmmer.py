@@ -17,8 +17,9 @@ from apps.common import report
 from apps.common.checkpoints import Checkpoints
 from apps.common.spans import Span
 
-from . import application, balance, checkpoint, data, records, run, search
+from . import application, balance, checkpoint, data, records, search
 from .data import Fragment
+from .hits import first_difference
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = 24  # profiles used by the tests that search in this process
@@ -82,7 +83,7 @@ def test_the_hits_do_not_depend_on_the_fragmentation(
     found = [hit for pair in pairs for hit in search.search_pair(*pair, given.database_size)]
     assert len(plain) > 20
     assert search.conclude(found) == plain
-    assert run.first_difference(plain, search.conclude(found)) == ""
+    assert first_difference(plain, search.conclude(found)) == ""
 
 
 def test_without_the_database_s_numbers_the_hits_would_differ(
@@ -101,8 +102,8 @@ def test_without_the_database_s_numbers_the_hits_would_differ(
 
 def test_a_difference_is_named(plain: list[records.Hit]) -> None:
     changed = [plain[0]._replace(score=-1.0), *plain[1:]]
-    assert "score is -1.0" in run.first_difference(plain, changed)
-    assert "hits, expected" in run.first_difference(plain, plain[:-1])
+    assert "score is -1.0" in first_difference(plain, changed)
+    assert "hits, expected" in first_difference(plain, plain[:-1])
 
 
 @pytest.mark.parametrize(("weights", "parts"), [([1] * 7, 7), ([100, 1, 1, 1], 3), ([5] * 10, 4)])

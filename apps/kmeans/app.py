@@ -24,9 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 import alongside as al
+from apps.common import arrays
 from apps.common.checkpoints import Checkpoints
 from apps.common.command import Outcome
-from apps.common.spans import Span, Stopwatch, now_ns
+from apps.common.spans import Span, Stopwatch
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int32]
@@ -137,13 +138,7 @@ def merge(parts: list[Partial], before: Centres) -> Centres:
 
 def checkpoint_centers(path: al.FileOut, centres: Centres, part: Partial) -> Span:
     """Write the checkpoint of a fragment; it is durable when this returns."""
-    start_ns = now_ns()
-    with al.open(path, "wb") as file:
-        for array in (centres.points, part.sums, part.counts, part.labels):
-            np.lib.format.write_array(file, array, allow_pickle=False)
-        written = file.tell()
-        al.fsync(file)
-    return Span("checkpoint", start_ns, now_ns(), bytes=written)
+    return arrays.write(path, (centres.points, part.sums, part.counts, part.labels))
 
 
 def file_of(folder: Path, iteration: int, fragment: int) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from apps.common import command
+from apps.common import arrays, command
 from apps.common.checkpoints import Checkpoints
 
 from . import app, plain
@@ -48,12 +48,8 @@ class KMeans:
         for number, iteration in enumerate(self.expected):
             for at in range(self.shape.fragments):
                 path = app.file_of(folder, number, at)
-                with path.open("rb") as file:
-                    for name, array in plain.checkpoint(iteration, at):
-                        if not np.array_equal(np.lib.format.read_array(file), array):
-                            return f"{name} in {path.name}"
-                    if file.read(1):
-                        return f"bytes after the end of {path.name}"
+                if difference := arrays.difference(path, plain.checkpoint(iteration, at)):
+                    return difference
         return "" if np.array_equal(answer, self.expected[-1].next_centres) else "the centres"
 
     def finish(self, answer: Any, out: Path) -> list[Path]:

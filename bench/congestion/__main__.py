@@ -20,6 +20,7 @@ from pathlib import Path
 from rich.console import Console
 
 import alongside as al
+from apps.common.checkpoints import Checkpoints
 from apps.common.command import Application, some_of
 from bench.common import machine, report
 from bench.common.progress import steps
@@ -90,8 +91,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def best_bandwidth(application: Application, workers: int, folder: Path) -> int:
     """Bytes a second at which writing takes as long as computing, by a run on the bare disk."""
     folder.mkdir(parents=True, exist_ok=True)
-    from apps.common.checkpoints import Checkpoints
-
     with al.Session(workers):
         outcome = application.run(Checkpoints(), folder)
     shutil.rmtree(folder)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from apps.common.checkpoints import Checkpoints
 from apps.common.command import Application
+from apps.common.layers import write_storage
 from apps.grayscott.app import Shape as GrayScottShape
 from apps.grayscott.run import GrayScott
 from apps.hmmer.application import Hmmer
@@ -83,21 +83,16 @@ def contenders(best: int) -> list[Contender]:
 
 def describe(layer: str, best: int, folder: Path, file: Path) -> str:
     """Write the description of a layer at `folder`; the layer in words."""
-    lines = ["[[layer]]", f'name = "{layer}"', f"path = {json.dumps(str(folder))}"]
-    lines.append(f'bandwidth = "{best}B/s"')
     words = f"{best / 1e6:.1f} MB/s"
+    limit: int | dict[int, int] | None = None
     if layer == "congested":
-        points = [
-            f'    {{ writers = {writers}, bandwidth = "{best * share:.0f}B/s" }},'
-            for writers, share in CURVE
-        ]
-        lines += ["limit = [", *points, "]"]
+        limit = {writers: round(best * share) for writers, share in CURVE}
         shares = ", ".join(f"{share:.0%} for {writers}" for writers, share in CURVE)
         words += f" at best, by the software throttle: {shares} writers at once"
     elif layer == "flat":
-        lines.append(f'limit = "{best}B/s"')
+        limit = best
         words += " for any number of writers, by the software throttle"
     else:
         words = "the disk as it is"
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_storage(layer, folder, file, best, limit)
     return words
