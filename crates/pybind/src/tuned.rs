@@ -60,7 +60,7 @@ pub(crate) struct Tuned {
 }
 
 impl Tuned {
-    pub(crate) fn of(from: &TunedStatistics) -> Tuned {
+    pub(crate) fn of(TunedStatistics { function, tuned: from }: &TunedStatistics) -> Tuned {
         let (state, constraint, tasks, rate) = match from.progress {
             Progress::Learning { constraint, .. } => ("learning", Some(constraint), None, None),
             Progress::Chosen { constraint } => ("chosen", Some(constraint), None, None),
@@ -69,7 +69,7 @@ impl Tuned {
             }
         };
         Tuned {
-            function: from.function.to_string(),
+            function: function.to_string(),
             layer: from.layer.clone(),
             mode: if from.tuning == Tuning::Adaptive { "adaptive" } else { "auto" },
             size_class: from.size_class,

@@ -49,7 +49,7 @@ pub use statistics::{FunctionStatistics, Statistics};
 pub use storage::{LayerSpec, Scope, Storage, StorageError};
 pub use store::{block, StoreFull, Value};
 pub use trace::{Graph, GraphEnd, GraphNode};
-pub use tuning::{parse_tuning, Registries, TunedStatistics};
+pub use tuning::{parse_tuning, TunedStatistics};
 
 /// How the payload of a [`Cause::Raised`] begins that the runtime itself wrote; UTF-8 text
 /// follows. No pickle begins so.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use exec::limiter::Limiters;
 use ops::Curve;
 use parking_lot::Mutex;
-use sched::{DatumId, DatumKind, TaskId};
+use sched::{DatumId, DatumKind, Learned, TaskId};
 
 use crate::failures::FailureReport;
 use crate::files::{FileDatum, FileError, Files};
@@ -22,7 +22,6 @@ use crate::statistics::Statistics;
 use crate::storage::Storage;
 use crate::store::{block, StoreFull, Value};
 use crate::trace::{self, Graph, Record};
-use crate::tuning::Registries;
 
 /// Stops the session when the last clone of it is gone.
 struct Inner {
@@ -268,12 +267,12 @@ impl Session {
     }
 
     /// What was learned about constraints, for a later session.
-    pub fn learned(&self) -> Registries {
+    pub fn learned(&self) -> Vec<Learned> {
         self.shared().look(|state| state.sched.learned()).unwrap_or_default()
     }
 
     /// Takes in what earlier sessions learned. Functions that have tasks already learn on.
-    pub fn load_learned(&self, learned: Registries) {
+    pub fn load_learned(&self, learned: Vec<Learned>) {
         let _ = self.shared().look(|state| state.sched.load(learned));
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sched::{Bounds, Entry, Learned, Progress, Sched, Tuning};
+use sched::{Bounds, Sched, Tuned, Tuning};
 
 use crate::storage::parse_bandwidth;
 
@@ -53,46 +53,20 @@ pub fn parse_tuning(text: &str) -> Result<Tuning, String> {
 pub struct TunedStatistics {
     /// The name of the function.
     pub function: Arc<str>,
-    /// The name of the layer.
-    pub layer: String,
-    /// How its bandwidth is found.
-    pub tuning: Tuning,
-    /// The size class of its tasks: binary digits of the declared size, 0 is unknown.
-    pub size_class: u8,
-    /// What is in force.
-    pub progress: Progress,
-    /// What was learned, lowest constraint first.
-    pub registry: Vec<Entry>,
-    /// Every epoch that ended, in order.
-    pub epochs: Vec<Entry>,
-    /// Epochs that were given up.
-    pub abandoned: u32,
-    /// The tasks moved very different amounts of data: `adaptive` is better for them.
-    pub varies: bool,
+    /// What it does.
+    pub tuned: Tuned,
 }
 
 impl TunedStatistics {
     /// Of all functions and layers that tuning has met.
     pub(crate) fn all(sched: &Sched) -> Vec<TunedStatistics> {
-        let one = |tuned: sched::Tuned| {
-            Some(TunedStatistics {
-                function: sched.function_name(tuned.function)?.clone(),
-                layer: tuned.layer,
-                tuning: tuned.tuning,
-                size_class: tuned.size_class,
-                progress: tuned.progress,
-                registry: tuned.registry,
-                epochs: tuned.epochs,
-                abandoned: tuned.abandoned,
-                varies: tuned.varies,
-            })
+        let named = |tuned: Tuned| {
+            let function = sched.function_name(tuned.function)?.clone();
+            Some(TunedStatistics { function, tuned })
         };
-        sched.tuned().into_iter().filter_map(one).collect()
+        sched.tuned().into_iter().filter_map(named).collect()
     }
 }
-
-/// What a session starts with, or leaves to the next.
-pub type Registries = Vec<Learned>;
 
 #[cfg(test)]
 mod tests {

@@ -9,28 +9,15 @@ use smallvec::SmallVec;
 
 use graph::TaskId;
 
-use crate::api::{Constraint, ExecutorId, Kind, LayerId, NodeId};
-use crate::line::Line;
-
-/// A task at an executor, with what it holds there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
-    pub(crate) task: TaskId,
-    pub(crate) cpus: u32,
-    pub(crate) estimate_ns: Option<u64>,
-    /// Nothing may be sent ahead behind it.
-    pub(crate) alone: bool,
-    pub(crate) recalling: bool,
-    pub(crate) abandoned: bool,
-    pub(crate) grant: Option<(LayerId, Constraint)>,
-}
+use crate::api::{ExecutorId, Kind, NodeId};
+use crate::sent::{Sent, SentLine};
 
 #[derive(Debug)]
 pub(crate) struct Executor {
     pub(crate) kind: Kind,
     pub(crate) node: NodeId,
     pub(crate) slots: u32,
-    pub(crate) sent: Line,
+    pub(crate) sent: SentLine,
     /// Tasks whose bodies gave their processor back.
     pub(crate) aside: BTreeMap<TaskId, Sent>,
     /// Takes nothing new; is ended when only abandoned tasks are left.
@@ -172,7 +159,7 @@ impl Executors {
 
     pub(crate) fn add(&mut self, id: ExecutorId, kind: Kind, node: NodeId, slots: u32) {
         assert!((node.0 as usize) < self.nodes.len(), "the driver names a known node");
-        let sent = Line::default();
+        let sent = SentLine::default();
         let aside = BTreeMap::new();
         let new = Executor { kind, node, slots, sent, aside, retiring: false, killed: false };
         let free = new.free_slots();

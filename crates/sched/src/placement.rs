@@ -11,10 +11,10 @@ use smallvec::SmallVec;
 use graph::TaskId;
 
 use crate::api::{Instruction, Kind, LayerId, NodeId};
-use crate::executors::Sent;
 use crate::policy::{Request, Room, Slot};
 use crate::record::Deadline;
 use crate::sched::Sched;
+use crate::sent::Sent;
 use crate::transitions::{Input, State};
 
 impl Sched {

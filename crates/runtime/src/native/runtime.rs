@@ -340,7 +340,7 @@ impl Runtime {
                 // SAFETY: the caller's promise.
                 unsafe { place.0.write(result as isize) };
             } else if result < 0 {
-                local.shared.note(task, result);
+                local.shared().note(task, result);
             }
             return Ok(());
         }
@@ -451,7 +451,7 @@ extern "C-unwind" fn wait_is_over(wait: *mut std::ffi::c_void) {
     *wait.over.lock() = true;
     wait.came.notify_all();
     if let (Some(place), Some((local, _))) = (parked.take(), worker::here()) {
-        local.shared.workers[place.worker as usize].resume(place.fiber);
+        local.shared().workers[place.worker as usize].resume(place.fiber);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::ptr::null;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Once};
+use std::sync::Once;
 
 use exec::native::fiber::{Fiber, Go, Left, Way};
 use exec::native::overflow;
@@ -106,7 +106,6 @@ pub(super) fn resume(workers: &[Worker], task: TaskRef, why: Why) {
 /// What only the thread itself uses.
 pub(super) struct Local {
     pub(super) runtime: Runtime,
-    pub(super) shared: Arc<Shared>,
     pub(super) index: usize,
     /// The task that runs now, if one does.
     current: Cell<Option<TaskRef>>,
@@ -171,7 +170,6 @@ pub(super) fn main(runtime: Runtime, index: usize, processor: Option<usize>) {
         thread::pin(processor);
     }
     let local = Local {
-        shared: runtime.0.clone(),
         runtime,
         index,
         current: Cell::new(None),
@@ -195,8 +193,12 @@ pub(super) fn main(runtime: Runtime, index: usize, processor: Option<usize>) {
 }
 
 impl Local {
+    pub(super) fn shared(&self) -> &Shared {
+        &self.runtime.0
+    }
+
     pub(super) fn me(&self) -> &Worker {
-        &self.shared.workers[self.index]
+        &self.shared().workers[self.index]
     }
 
     fn root(&self) {
@@ -205,7 +207,7 @@ impl Local {
             while let Some(fiber) = self.choose() {
                 self.go(fiber, Go::On);
             }
-            if self.shared.ends.load(Ordering::Acquire) {
+            if self.shared().ends.load(Ordering::Acquire) {
                 return;
             }
             self.rest(&mut linger);
@@ -232,7 +234,7 @@ impl Local {
             return Some(fiber);
         }
         // Without a stack, the task waits until another has ended.
-        let stack = self.shared.new_stack();
+        let stack = self.shared().new_stack();
         self.starves.set(stack.is_none());
         let stack = stack?;
         let local: *const Local = self;
@@ -269,14 +271,14 @@ impl Local {
                 assert_eq!(left, Left::Ended, "it was told to end");
                 drop(fiber);
                 self.vacant.borrow_mut().push(slot);
-                self.shared.stacks_came_back();
+                self.shared().stacks_came_back();
             }
             Left::Ended => self.vacant.borrow_mut().push(slot),
         }
     }
 
     fn may_keep_idle(&self) -> bool {
-        self.idle.borrow().len() < IDLE_FIBERS_MAX && !self.shared.some_starve()
+        self.idle.borrow().len() < IDLE_FIBERS_MAX && !self.shared().some_starve()
     }
 
     fn end_idle_fibers(&self) {
@@ -290,9 +292,9 @@ impl Local {
 
     /// Somebody has no stack: gives back those that only wait for a next task.
     fn feed_the_starving(&self) {
-        if self.shared.some_starve() && !self.idle.borrow().is_empty() {
+        if self.shared().some_starve() && !self.idle.borrow().is_empty() {
             self.end_idle_fibers();
-            self.shared.stacks_came_back();
+            self.shared().stacks_came_back();
         }
     }
 
@@ -330,18 +332,18 @@ impl Local {
             self.tasks_since_look.set(since);
             if self.me().io.outstanding() > 0 {
                 self.is_on_time.set(false);
-                self.shared.poll(self.index, false);
+                self.shared().poll(self.index, false);
             }
         }
-        if self.shared.services.are_there() {
+        if self.shared().services.are_there() {
             self.is_on_time.set(false);
-            self.shared.services.call_all();
+            self.shared().services.call_all();
         }
     }
 
     /// Takes completions of all workers. How many there were.
     fn look_around(&self, wait: bool) -> usize {
-        (0..self.shared.workers.len()).map(|worker| self.shared.poll(worker, wait)).sum()
+        (0..self.shared().workers.len()).map(|worker| self.shared().poll(worker, wait)).sum()
     }
 
     fn run(&self, task: TaskRef) {
@@ -363,14 +365,14 @@ impl Local {
         let waits = task.get().waits_for_more_than_its_body();
         if waits && !task.get().told_paused.swap(true, Ordering::AcqRel) {
             self.is_on_time.set(false);
-            self.shared.report(Report::Paused(task));
+            self.shared().report(Report::Paused(task));
         }
         if task.get().came(1) {
             if task.get().has_drop() {
                 self.is_on_time.set(false);
             }
             task.get().drop_argument();
-            self.shared.leave(Report::Ended(task));
+            self.shared().leave(Report::Ended(task));
             self.see_to_reports();
         }
     }
@@ -379,12 +381,12 @@ impl Local {
     /// the core's memory stays in one cache. Else the worker does. One that has nothing left to
     /// do looks after a moment in any case (`rest`).
     fn see_to_reports(&self) {
-        let spawned = self.shared.spawned.load(Ordering::Relaxed);
+        let spawned = self.shared().spawned.load(Ordering::Relaxed);
         let since = self.reports_left.get() + 1;
         if spawned == self.spawned_seen.replace(spawned) || since >= REPORTS_LEFT_MAX {
             self.reports_left.set(0);
             self.is_on_time.set(false);
-            self.shared.settle_rest();
+            self.shared().settle_rest();
         } else {
             self.reports_left.set(since);
         }
@@ -406,7 +408,7 @@ impl Local {
         let (fiber, way) = (self.fiber.get(), self.way.get());
         self.count_slice(task);
         if !task.get().told_paused.swap(true, Ordering::AcqRel) {
-            self.shared.report(Report::Paused(task));
+            self.shared().report(Report::Paused(task));
         }
         // SAFETY: `way` belongs to the running fiber, on whose stack this is.
         let go = unsafe { (*way).leave(Left::Paused) };
@@ -424,7 +426,7 @@ impl Local {
         self.feed_the_starving();
         let look = |wait| {
             let some = self.look_around(wait) > 0;
-            self.shared.settle_rest();
+            self.shared().settle_rest();
             some || self.has_work()
         };
         if self.look_around(false) > 0 || self.has_work() {
@@ -439,13 +441,13 @@ impl Local {
         if linger.linger(|| look(false)) {
             return;
         }
-        self.shared.services.call_all();
+        self.shared().services.call_all();
         me.asleep.begin();
-        let ends = self.shared.ends.load(Ordering::Acquire);
+        let ends = self.shared().ends.load(Ordering::Acquire);
         // The last look waits for whoever submits at this moment: what completes meanwhile has
         // woken this worker already, and nobody is woken for it again.
         if !ends && !look(true) {
-            let timeout = if self.shared.services.are_there() { services::IDLE_MS } else { -1 };
+            let timeout = if self.shared().services.are_there() { services::IDLE_MS } else { -1 };
             linger.sleep(|| me.bed.sleep(timeout));
         }
         me.asleep.end();

@@ -6,9 +6,9 @@ use graph::TaskId;
 
 use super::{share, size_class, Flight, Found, Tuner, Tuning, View, WindowKey};
 use crate::api::{Constraint, Instruction, Kind, LayerId, Refusal, TaskSpec, Time};
-use crate::executors::Sent;
 use crate::policy::Request;
 use crate::sched::Sched;
+use crate::sent::Sent;
 
 /// The group of a task that is not tuned.
 pub(crate) const STATIC: u32 = u32::MAX;

@@ -1,16 +1,30 @@
-//! The line of tasks at an executor: in the order in which they were sent, its sums kept.
+//! Tasks at an executor: what they hold there, and their line with its sums.
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
 
 use graph::TaskId;
 
-use crate::executors::Sent;
+use crate::api::{Constraint, LayerId};
 
-/// Tasks at an executor that were not set aside. More than one of them only where each takes one
-/// processor and allows others behind it, or where slots are what counts (I/O).
+/// A task at an executor, with what it holds there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) task: TaskId,
+    pub(crate) cpus: u32,
+    pub(crate) estimate_ns: Option<u64>,
+    /// Nothing may be sent ahead behind it.
+    pub(crate) alone: bool,
+    pub(crate) recalling: bool,
+    pub(crate) abandoned: bool,
+    pub(crate) grant: Option<(LayerId, Constraint)>,
+}
+
+/// Tasks at an executor that were not set aside, in the order in which they were sent. More than
+/// one of them only where each takes one processor and allows others behind it, or where slots are
+/// what counts (I/O).
 #[derive(Debug, Default)]
-pub(crate) struct Line {
+pub(crate) struct SentLine {
     sent: VecDeque<Sent>,
     /// Those behind which nothing may be sent.
     closing: u32,
@@ -18,7 +32,7 @@ pub(crate) struct Line {
     open_ns: u128,
 }
 
-impl Line {
+impl SentLine {
     pub(crate) fn len(&self) -> usize {
         self.sent.len()
     }
@@ -83,7 +97,7 @@ impl Line {
 
     /// Whether the sums are those of the tasks.
     pub(crate) fn validate(&self) -> Result<(), String> {
-        let mut again = Line::default();
+        let mut again = SentLine::default();
         self.sent.iter().for_each(|sent| again.sum(sent, true));
         let most = self.sent.iter().map(|sent| sent.cpus).max().unwrap_or(0);
         let sums = (self.closing, self.open_ns, self.cpus());
