@@ -106,10 +106,10 @@ def _amount(read: Callable[[str], int], example: str) -> Callable[[Any], int]:
 
 def _bandwidth(value: Any) -> int | str:
     """A number of bytes a second, or the text that says how it is to be found."""
-    if isinstance(value, str) and value.lstrip().startswith(("auto", "adaptive")):
-        _native.check_tuning(value)
-        return value.strip()
-    return _amount(_native.parse_bandwidth, "20MB/s")(value)
+    if not isinstance(value, str):
+        return _amount(_native.parse_bytes, "20MB/s")(value)
+    asked = _native.parse_ask(value)
+    return value.strip() if asked is None else asked
 
 
 def _flag(value: Any) -> bool:

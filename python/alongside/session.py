@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from alongside import _context, _native, errors, registry, serial
+from alongside import _context, _native, errors, serial
 from alongside.future import Future
 from alongside.options import Options, checked
 from alongside.task import Task
@@ -85,7 +85,7 @@ class Session(concurrent.futures.Executor):
         arguments = _checked(given)
         self.trace: str | None = arguments.pop("trace")
         self.learned: str | None = arguments.pop("learned")
-        registries = registry.read(self.learned) if self.learned else []
+        registries = _native.read_learned(self.learned) if self.learned else []
         self.native = _native.Session(command=_command(), future_type=Future, **arguments)
         self.native.load_learned(registries)
         self.number = self.native.number
@@ -177,7 +177,7 @@ class Session(concurrent.futures.Executor):
         """The program's own results and errors matter more than what was learned."""
         if self.learned:
             try:
-                registry.write(self.learned, self.native.learned())
+                _native.write_learned(self.learned, self.native.learned())
             except errors.StorageError as error:
                 warnings.warn(str(error), RuntimeWarning, stacklevel=2)
 

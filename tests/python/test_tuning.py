@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import alongside as al
-from alongside import registry
+from alongside import _native
 
 CURVE = """
 [[layer]]
@@ -143,7 +143,7 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path):
     kept = tmp_path / "learned.json"
     kept.mkdir()
     with pytest.raises(al.StorageError, match="cannot be written"):
-        registry.write(str(kept), [("save", 3, "slow", [(1, 1, 1, 1, 1)])])
+        _native.write_learned(str(kept), [("save", 3, "slow", [(1, 1, 1, 1, 1)])])
     assert os.listdir(tmp_path) == ["learned.json"]
 
 

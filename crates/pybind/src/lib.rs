@@ -48,9 +48,10 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(slots::slots_truncate, module)?)?;
     module.add_function(wrap_pyfunction!(slots::slots_note_object, module)?)?;
     module.add_function(wrap_pyfunction!(machine::parse_bytes, module)?)?;
-    module.add_function(wrap_pyfunction!(machine::parse_bandwidth, module)?)?;
-    module.add_function(wrap_pyfunction!(machine::check_tuning, module)?)?;
+    module.add_function(wrap_pyfunction!(machine::parse_ask, module)?)?;
     module.add_function(wrap_pyfunction!(machine::machine, module)?)?;
     module.add_function(wrap_pyfunction!(machine::read_storage, module)?)?;
+    module.add_function(wrap_pyfunction!(tuned::read_learned, module)?)?;
+    module.add_function(wrap_pyfunction!(tuned::write_learned, module)?)?;
     Ok(())
 }

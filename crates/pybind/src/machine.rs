@@ -6,6 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use runtime::exec::limiter::Writer;
 use runtime::storage::{Curve, LayerSpec, Scope, Storage};
+use runtime::Ask;
 
 use crate::errors::StorageError;
 
@@ -126,14 +127,12 @@ pub(crate) fn parse_bytes(text: &str) -> PyResult<u64> {
     runtime::storage::parse_bytes(text).map_err(PyValueError::new_err)
 }
 
-/// Refuses what is no way to find a bandwidth: `"auto"`, `"auto(min,max,delta)"`, `"adaptive"`.
+/// What an I/O task asks for: bytes a second of `"450MB/s"`; None of what is to be found (`"auto"`,
+/// `"auto(min,max,delta)"`, `"adaptive"`).
 #[pyfunction]
-pub(crate) fn check_tuning(text: &str) -> PyResult<()> {
-    runtime::parse_tuning(text).map(drop).map_err(PyValueError::new_err)
-}
-
-/// Bytes a second: `"450MB/s"`.
-#[pyfunction]
-pub(crate) fn parse_bandwidth(text: &str) -> PyResult<u64> {
-    runtime::storage::parse_bandwidth(text).map_err(PyValueError::new_err)
+pub(crate) fn parse_ask(text: &str) -> PyResult<Option<u64>> {
+    match runtime::parse_ask(text).map_err(PyValueError::new_err)? {
+        Ask::Bandwidth(bandwidth) => Ok(Some(bandwidth)),
+        Ask::Found(_) => Ok(None),
+    }
 }

@@ -1,7 +1,11 @@
 //! What was learned and adapted, as Python sees it.
 
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 use runtime::{Entry, Learned, Progress, TunedStatistics, Tuning};
+
+use crate::errors::StorageError;
 
 /// A line of a registry: constraint (bytes/s), the most tasks at once, tasks, mean ns, bytes.
 pub(crate) type Line = (u64, u32, u32, u64, u64);
@@ -28,6 +32,20 @@ pub(crate) fn loaded((function, size_class, layer, entries): LearnedLine) -> Lea
     };
     let entries = entries.into_iter().map(entry).collect();
     Learned { function: function.into(), size_class, layer, entries }
+}
+
+/// The registries in a file, as `learned` gives them; none where there is no file.
+#[pyfunction]
+pub(crate) fn read_learned(path: PathBuf) -> PyResult<Vec<LearnedLine>> {
+    let all = runtime::read_learned(&path).map_err(StorageError::new_err)?;
+    Ok(all.iter().map(learned).collect())
+}
+
+/// Writes a file, whole or not at all; what it had of other functions and layers stays.
+#[pyfunction]
+pub(crate) fn write_learned(path: PathBuf, learned: Vec<LearnedLine>) -> PyResult<()> {
+    let all: Vec<Learned> = learned.into_iter().map(loaded).collect();
+    runtime::write_learned(&path, &all).map_err(StorageError::new_err)
 }
 
 /// What tuning does for one function on one layer. Bandwidths in bytes/s, times in nanoseconds.

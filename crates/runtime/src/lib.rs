@@ -3,13 +3,15 @@
 //! In flow order: [`options`] and [`storage`] (what a session is started with), [`session`] (what
 //! a program does with it), `shell` (the state under its mutex, and the runtime thread),
 //! [`store`] (who holds which memory), [`futures`] (where outcomes are put), [`trace`] and
-//! [`statistics`] (what happened); beside them [`probe`] (what storage takes). Nothing here knows
-//! Python; what a pickle means, only `pickle` knows, of a few.
+//! [`statistics`] (what happened); beside them [`probe`] (what storage takes), `tuning` (how a
+//! bandwidth is asked for) and `learned` (what tuning found, as a file). Nothing here knows Python;
+//! what a pickle means, only `pickle` knows, of a few.
 
 mod failures;
 pub mod files;
 mod fork;
 pub mod futures;
+mod learned;
 mod line;
 pub mod machine;
 pub mod native;
@@ -34,6 +36,7 @@ pub use sched;
 pub use failures::FailureReport;
 pub use files::{FileDatum, FileError};
 pub use futures::{Fault, Handle, State, WaitEnd, WaitFor};
+pub use learned::{read_learned, write_learned};
 pub use machine::Machine;
 pub use options::Options;
 pub use sched::{
@@ -49,7 +52,7 @@ pub use statistics::{FunctionStatistics, Statistics};
 pub use storage::{LayerSpec, Scope, Storage, StorageError};
 pub use store::{block, StoreFull, Value};
 pub use trace::{Graph, GraphEnd, GraphNode};
-pub use tuning::{parse_tuning, TunedStatistics};
+pub use tuning::{parse_ask, parse_tuning, Ask, TunedStatistics};
 
 /// How the payload of a [`Cause::Raised`] begins that the runtime itself wrote; UTF-8 text
 /// follows. No pickle begins so.

@@ -1,5 +1,5 @@
-//! How programs say that a bandwidth is to be found: `"auto"`, `"auto(min,max,delta)"`,
-//! `"adaptive"`; and what was found, by name.
+//! How programs say what bandwidth an I/O task asks for: `"20MB/s"`, or how it is to be found:
+//! `"auto"`, `"auto(min,max,delta)"`, `"adaptive"`; and what was found, by name.
 
 use std::sync::Arc;
 
@@ -12,6 +12,26 @@ const FORMS: &str =
                      \"adaptive\"";
 /// Steps beyond this would leave nothing to learn.
 const DELTA_MAX: f64 = 1000.0;
+
+/// What an I/O task asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// So many bytes a second.
+    Bandwidth(u64),
+    /// What is found to be best.
+    Found(Tuning),
+}
+
+/// Reads what bandwidth an I/O task asks for: an amount, or how it is to be found.
+///
+/// # Errors
+/// A sentence that says what was expected.
+pub fn parse_ask(text: &str) -> Result<Ask, String> {
+    match ["auto", "adaptive"].iter().any(|word| text.trim_start().starts_with(word)) {
+        true => parse_tuning(text).map(Ask::Found),
+        false => parse_bandwidth(text).map(Ask::Bandwidth),
+    }
+}
 
 /// Reads how a bandwidth is to be found.
 ///
@@ -80,6 +100,16 @@ mod tests {
         assert!(bounds.is_some());
         for text in ["auto(2MB/s,256MB/s,1.5)", "auto( 2000000 , 256MB, 1.5 )"] {
             assert_eq!(parse_tuning(text), Ok(Tuning::Auto { bounds }), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_amount_or_a_way_to_find_it_is_asked_for() {
+        assert_eq!(parse_ask("20MB/s"), Ok(Ask::Bandwidth(20_000_000)));
+        assert_eq!(parse_ask(" auto"), Ok(Ask::Found(Tuning::Auto { bounds: None })));
+        assert_eq!(parse_ask("adaptive"), Ok(Ask::Found(Tuning::Adaptive)));
+        for (text, reason) in [("autos", "write \"auto\""), ("fast", "a number"), ("0", "more")] {
+            assert!(parse_ask(text).expect_err(text).contains(reason), "{text}");
         }
     }
 
