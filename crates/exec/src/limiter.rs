@@ -86,6 +86,18 @@ impl Seat {
 }
 
 impl Cell {
+    fn new(limit: Option<&Curve>) -> Cell {
+        let cell = Cell {
+            free_at_ns: AtomicU64::new(0),
+            count: AtomicU32::new(0),
+            seats_used: AtomicU32::new(0),
+            points: Default::default(),
+            seats: [const { AtomicU64::new(0) }; SEATS_MAX],
+        };
+        cell.set(limit);
+        cell
+    }
+
     fn set(&self, curve: Option<&Curve>) {
         let points = curve.map_or(&[][..], Curve::points);
         for (cell, point) in self.points.iter().zip(points) {
@@ -173,29 +185,58 @@ impl Cell {
     }
 }
 
-/// The limiters of a pool, from any of its processes.
+/// The limiters of a pool, from any of its processes; or those of one process.
 #[derive(Clone, Debug)]
-pub struct Limiters(Arc<Control>);
+pub struct Limiters(Place);
+
+/// Where the cells are.
+#[derive(Clone)]
+enum Place {
+    Shared(Arc<Control>),
+    Own(Arc<[Cell]>),
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Place::Shared(_) => "Shared",
+            Place::Own(_) => "Own",
+        })
+    }
+}
 
 impl Limiters {
     pub(crate) fn new(control: Arc<Control>) -> Self {
-        Self(control)
+        Self(Place::Shared(control))
+    }
+
+    /// Limiters that only this process knows: one for each of these layers, in their order.
+    pub fn own<'a>(limits: impl Iterator<Item = Option<&'a Curve>>) -> Self {
+        Self(Place::Own(limits.map(Cell::new).collect()))
+    }
+
+    fn cells(&self) -> &[Cell] {
+        match &self.0 {
+            Place::Shared(control) => control.limiters(),
+            Place::Own(cells) => cells,
+        }
     }
 
     /// Limits a layer; `None` is without limit. Before any process uses it.
     pub fn set(&self, layer: u32, limit: Option<&Curve>) {
-        self.0.limiters()[layer as usize].set(limit);
+        self.cells()[layer as usize].set(limit);
     }
 
     /// The limit of a layer; `None` is without.
     pub fn limit(&self, layer: u32) -> Option<Curve> {
-        let (points, count) = self.0.limiters()[layer as usize].points();
+        let (points, count) = self.cells()[layer as usize].points();
         Curve::new(points[..count].to_vec()).ok()
     }
 
     /// Somebody who reads or writes a file on a layer.
     pub fn writer(&self, layer: u32) -> Writer {
-        assert!((layer as usize) < LIMITERS_MAX, "layer {layer} of {LIMITERS_MAX}");
+        let layers = self.cells().len();
+        assert!((layer as usize) < layers, "layer {layer} of {layers}");
         Writer { limiters: self.clone(), layer, seat: Seat::new() }
     }
 }
@@ -210,7 +251,7 @@ pub struct Writer {
 
 impl Writer {
     fn cell(&self) -> &Cell {
-        &self.limiters.0.limiters()[self.layer as usize]
+        &self.limiters.cells()[self.layer as usize]
     }
 
     /// Accounts for a transfer. The caller sleeps for the nanoseconds that this gives.
@@ -239,15 +280,7 @@ mod tests {
     const START: u64 = 1_000_000_000_000;
 
     fn cell(limit: Option<Curve>) -> Cell {
-        let cell = Cell {
-            free_at_ns: AtomicU64::new(0),
-            count: AtomicU32::new(0),
-            seats_used: AtomicU32::new(0),
-            points: Default::default(),
-            seats: [const { AtomicU64::new(0) }; SEATS_MAX],
-        };
-        cell.set(limit.as_ref());
-        cell
+        Cell::new(limit.as_ref())
     }
 
     fn flat(rate: u64) -> Cell {
@@ -276,6 +309,15 @@ mod tests {
         assert_eq!(cell.acquire(&seat, 100 * MB, now), 1_000_000_000);
         assert_eq!(cell.acquire(&seat, 100 * MB, now), 2_000_000_000);
         assert_eq!(cell.acquire(&seat, 50 * MB, now + 2_000_000_000), 500_000_000);
+    }
+
+    #[test]
+    fn layers_of_one_process_have_their_own_limits() {
+        let curve = Curve::flat(100 * MB);
+        let limiters = Limiters::own([None, Some(&curve)].into_iter());
+        assert_eq!((limiters.limit(0), limiters.limit(1)), (None, Some(curve)));
+        assert_eq!(limiters.writer(0).acquire(u64::MAX), 0);
+        assert!(limiters.writer(1).acquire(100 * MB) > 900_000_000);
     }
 
     #[test]
