@@ -49,17 +49,30 @@ typedef struct al_options {
     unsigned depth;
     /* "auto", "io_uring" or "threads"; NULL: $ALONGSIDE_ENGINE, else auto */
     const char *engine;
+    /* I/O tasks (see al_io) that run at once; 0: four for each processor, at least eight */
+    unsigned io_executors;
+    /* a file that describes the storage layers (docs/storage.md); NULL: there is one layer,
+     * "default", the working directory without limits */
+    const char *storage;
+    /* a file with what "auto" has learned, as Python's Session(learned=) has it: read by al_start,
+     * if it is there, and written by al_stop; NULL: nothing is kept */
+    const char *learned;
 } al_options;
 
-/* Sets the defaults. */
+/* Sets the defaults. A program keeps working with newer libraries, whose options are more: it tells
+ * how large its own are. */
 void al_options_init(al_options *options);
+void al_options_init_size(al_options *options, size_t size);
+#define al_options_init(options) al_options_init_size((options), sizeof(al_options))
 
 /* Starts the runtime; NULL: the defaults. -EALREADY: it runs; -EINVAL: an option (or
- * $ALONGSIDE_ENGINE) makes no sense; -ENOSYS: io_uring was asked for and is not available;
- * -EPERM: after a fork, in the child of a program whose runtime runs; else what the system gave. */
+ * $ALONGSIDE_ENGINE) makes no sense, or a file that it names (told with file and line); -ENOSYS:
+ * io_uring was asked for and is not available; -EPERM: after a fork, in the child of a program
+ * whose runtime runs; else what the system gave. */
 int al_start(const al_options *options);
 
-/* Waits for all tasks, then ends the workers. 0, or the first error of a non-blocking operation
+/* Waits for all tasks, keeps what was learned (that it cannot is told by the message hook, and no
+ * failure), then ends the workers. 0, or the first error of a non-blocking operation
  * that nobody asked about. -EDEADLK: called by a worker; -EINVAL: it does not run. */
 int al_stop(void);
 
@@ -141,6 +154,21 @@ static inline al_access al_box(al_direction direction, const void *base, unsigne
 #define al_concurrent(base) al_whole(AL_CONCURRENT, (base))
 #define al_commutative(base) al_whole(AL_COMMUTATIVE, (base))
 
+/* What an I/O task asks for. It takes no processor: it runs while its layer has a grant for it. Its
+ * operations (al_pread, al_pwrite_async ...) are counted, and are slowed down where the description
+ * of the layer has a `limit`. Fill what you need and leave the rest zero. */
+typedef struct al_io {
+    /* bytes a second that it holds of its layer while it runs: "20MB/s"; or how they are found:
+     * "auto" or "auto(2MB/s,256MB/s,2)" learns them in epochs (bounds: from, to, step),
+     * "adaptive" follows what the layer serves best. NULL: none, and it is never held back.
+     * What is found is kept by the name of the task, which such a task has to have. */
+    const char *bandwidth;
+    /* bytes that it holds of the layer's capacity while it runs */
+    uint64_t size;
+    /* the name of the only layer that will do; NULL: the fastest with room */
+    const char *layer;
+} al_io;
+
 /* What a task runs. */
 typedef void (*al_body)(void *argument);
 
@@ -156,12 +184,15 @@ typedef struct al_task {
     /* called with the (copied) argument when the task is over, on any thread and in no task, before
      * anybody who waits for the task goes on; not if al_spawn fails; NULL: nothing */
     void (*drop)(void *argument);
+    /* an I/O task, with what it asks for; read during al_spawn only; NULL: it takes a processor */
+    const al_io *io;
 } al_task;
 
 /* Spawns a task. From inside a task: a child, without which its parent does not end. -EINVAL: no
  * body, a NULL base, a reversed or empty span, too many dimensions, regions of one datum that
- * differ in dimensions, a task that uses overlapping regions twice with a write among them, or the
- * runtime does not run (or is being stopped). */
+ * differ in dimensions, a task that uses overlapping regions twice with a write among them, what an
+ * I/O task asks for makes no sense or is more than any layer has, it is inside another I/O task, or
+ * the runtime does not run (or is being stopped). */
 int al_spawn(const al_task *task);
 
 /* Waits for every task that was spawned by the caller: in a task its children (the task pauses),
@@ -173,6 +204,34 @@ int al_taskwait(void);
  * children (the task pauses), else no task that was spawned outside of tasks. -EDEADLK: as for
  * al_taskwait. */
 int al_wait_on(const void *base);
+
+/* ---- Layers, and what was found out about them ----------------------------------------------- */
+
+/* The name, and the folder, of the layer that the calling I/O task has its grant on; NULL: the
+ * caller is in no I/O task. The texts stay as they are until al_stop. */
+const char *al_layer(void);
+const char *al_layer_path(void);
+
+/* How tuning goes for the tasks of one name on one layer. Texts and all are there for the call of
+ * the hook only; newer libraries add to the end. */
+typedef struct al_tuned {
+    const char *function;   /* the name of the tasks */
+    const char *layer;      /* the name of the layer */
+    const char *mode;       /* "auto" or "adaptive" */
+    const char *state;      /* "learning", "chosen" (auto) or "window" (adaptive) */
+    uint64_t constraint;    /* what a task is granted now, bytes a second; 0 for a window */
+    /* of a window: bytes a second that were last seen, or tasks in a thousand seconds where no
+     * bytes are known; 0: nothing yet */
+    uint64_t rate;
+    unsigned window;        /* tasks that may run at once; 0 where there is no window */
+    unsigned epochs;        /* of learning, that ended */
+    unsigned abandoned;     /* of learning, that were given up */
+    int varies;             /* 1: the tasks move very different amounts, a mean says little */
+} al_tuned;
+typedef void (*al_tuned_hook)(const al_tuned *tuned, void *data);
+
+/* Calls the hook for each. How many there were; -EINVAL: no hook, or the runtime does not run. */
+int al_each_tuned(al_tuned_hook hook, void *data);
 
 /* ---- I/O: blocking in form, pausing the task ------------------------------------------------- */
 

@@ -43,10 +43,12 @@ inline void check(int status, const char *what)
     }
 }
 
-/* How a task is told apart in messages, and where it runs first. */
+/* How a task is told apart in messages, where it runs first, and what it asks of storage. */
 struct settings {
     const char *name = nullptr;
     int priority = 0;
+    bool is_io = false;
+    al_io asked{};
 };
 
 /* An exception left a body: says which, and ends the program. */
@@ -114,6 +116,35 @@ inline settings named(const char *name, int priority = 0)
 {
     return settings{name, priority};
 }
+
+/* As `named`, for an I/O task, with what it asks for (see al_io):
+ * spawn(al::io("save").bandwidth("20MB/s").size(bytes), lambda, ...). */
+struct io : settings {
+    explicit io(const char *name = nullptr, int priority = 0)
+    {
+        this->name = name;
+        this->priority = priority;
+        is_io = true;
+    }
+
+    io &bandwidth(const char *words)
+    {
+        asked.bandwidth = words;
+        return *this;
+    }
+
+    io &size(std::uint64_t bytes)
+    {
+        asked.size = bytes;
+        return *this;
+    }
+
+    io &layer(const char *layer_name)
+    {
+        asked.layer = layer_name;
+        return *this;
+    }
+};
 
 /* The runtime, from here to the end of the scope. */
 class runtime {
@@ -242,6 +273,7 @@ std::enable_if_t<std::is_invocable_v<std::decay_t<Callable> &>> spawn(const sett
     task.accesses_count = sizeof...(Uses);
     task.name = how.name;
     task.priority = how.priority;
+    task.io = how.is_io ? &how.asked : nullptr;
     task.body = [](void *kept) { static_cast<Kept *>(kept)->run(); };
     if constexpr (detail::is_copied<Kept>) {
         Kept kept{std::forward<Callable>(callable), how.name};

@@ -1,7 +1,8 @@
 //! The C interface of the native runtime: conversion only.
 //!
-//! One file a family: [`start`] (the runtime), [`tasks`], [`io`] (blocking and non-blocking),
-//! [`events`] (events, pausing, polling), [`detach`] (OpenMP). What each function does stands in
+//! One file a family: [`start`] (the runtime), [`tasks`], [`tuned`] (layers, and what was found out
+//! about them), [`io`] (blocking and non-blocking), [`events`] (events, pausing, polling),
+//! [`detach`] (OpenMP). What each function does stands in
 //! `include/alongside.h`. No panic of ours leaves: a fault of the library ends the program with its
 //! message, as unwinding into C is not defined.
 
@@ -10,6 +11,7 @@ mod events;
 mod io;
 mod start;
 mod tasks;
+mod tuned;
 
 use std::ffi::c_int;
 

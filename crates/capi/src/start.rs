@@ -1,7 +1,10 @@
 //! Starting and stopping the runtime.
 
-use std::ffi::{c_char, c_int, c_uint, c_void, CStr, CString};
+use std::ffi::{c_char, c_int, c_uint, c_void, CStr, CString, OsStr};
 use std::io::ErrorKind;
+use std::mem::offset_of;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::ptr::null;
 
 use parking_lot::Mutex;
@@ -9,8 +12,9 @@ use runtime::native::{self, say, set_hook, Hook, Options, Prefer, Runtime, Start
 
 use crate::status;
 
-/// `al_options`.
+/// `al_options`. What the first programs knew ends before `io_executors`.
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub struct AlOptions {
     size: usize,
     workers: c_uint,
@@ -19,41 +23,67 @@ pub struct AlOptions {
     stacks_max: c_uint,
     depth: c_uint,
     engine: *const c_char,
+    io_executors: c_uint,
+    storage: *const c_char,
+    learned: *const c_char,
 }
+
+/// Bytes of the options that every program has.
+const FIRST_BYTES: usize = offset_of!(AlOptions, io_executors);
+
+const DEFAULTS: AlOptions = AlOptions {
+    size: size_of::<AlOptions>(),
+    workers: 0,
+    pinned: 1,
+    stack_bytes: 0,
+    stacks_max: 0,
+    depth: 0,
+    engine: null(),
+    io_executors: 0,
+    storage: null(),
+    learned: null(),
+};
 
 /// The text that `al_engine` gave last.
 static ENGINE: Mutex<Option<CString>> = Mutex::new(None);
 
-/// Sets the defaults.
+/// Sets the defaults of the first options.
 ///
 /// # Safety
 ///
-/// `options` is valid for writes.
+/// `options` is valid for writes of [`FIRST_BYTES`].
 #[no_mangle]
 pub unsafe extern "C" fn al_options_init(options: *mut AlOptions) {
-    let defaults = AlOptions {
-        size: size_of::<AlOptions>(),
-        workers: 0,
-        pinned: 1,
-        stack_bytes: 0,
-        stacks_max: 0,
-        depth: 0,
-        engine: null(),
-    };
     // SAFETY: the caller's promise.
-    unsafe { options.write(defaults) };
+    unsafe { al_options_init_size(options, FIRST_BYTES) };
+}
+
+/// Sets the defaults of options of this size.
+///
+/// # Safety
+///
+/// `options` is valid for writes of `size` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn al_options_init_size(options: *mut AlOptions, size: usize) {
+    let size = size.min(size_of::<AlOptions>());
+    let defaults = AlOptions { size, ..DEFAULTS };
+    // SAFETY: the caller's promise; `defaults` has at least so many bytes, all of them set but for
+    // the padding, which is copied as it is.
+    unsafe { (&raw const defaults).cast::<u8>().copy_to(options.cast(), size) };
 }
 
 /// Starts the runtime.
 ///
 /// # Safety
 ///
-/// `options` is null, or was set by `al_options_init` of this library or an older one.
+/// `options` is null, or was set by `al_options_init` of this library or an older one, and its
+/// texts are C strings.
 #[no_mangle]
 pub unsafe extern "C" fn al_start(options: *const AlOptions) -> c_int {
     // SAFETY: the caller's promise.
-    let asked = unsafe { options.as_ref() };
-    let options = match asked.map_or(Ok(Options::default()), read) {
+    let asked = if options.is_null() { Ok(DEFAULTS) } else { unsafe { taken(options) } };
+    // SAFETY: as above.
+    let options = match asked.and_then(|asked| unsafe { read(&asked) }) {
         Ok(options) => options,
         Err(what) => {
             say(&format!("al_start: {what}"));
@@ -82,22 +112,42 @@ pub unsafe extern "C" fn al_start(options: *const AlOptions) -> c_int {
     }
 }
 
-fn read(asked: &AlOptions) -> Result<Options, String> {
-    if asked.size != size_of::<AlOptions>() {
+/// The options of a program that may know fewer of them: the defaults for the others.
+///
+/// # Safety
+///
+/// As of `al_start`; `options` is not null.
+unsafe fn taken(options: *const AlOptions) -> Result<AlOptions, String> {
+    // SAFETY: the caller's promise: the size is the first that every program has.
+    let size = unsafe { (&raw const (*options).size).read() };
+    if size < FIRST_BYTES {
         return Err("call al_options_init before you change options".into());
     }
+    if size > size_of::<AlOptions>() {
+        return Err("the program was built for a newer library than this one".into());
+    }
+    let mut taken = DEFAULTS;
+    // SAFETY: the program has so many bytes; every value of a field is a sound one.
+    unsafe { options.cast::<u8>().copy_to((&raw mut taken).cast(), size) };
+    Ok(taken)
+}
+
+/// # Safety
+///
+/// The texts are null or C strings.
+unsafe fn read(asked: &AlOptions) -> Result<Options, String> {
     let defaults = Options::default();
     let or = |value: usize, usual: usize| if value == 0 { usual } else { value };
-    let engine = if asked.engine.is_null() {
-        Prefer::Auto
-    } else {
-        // SAFETY: the caller promised a C string.
-        let name = unsafe { CStr::from_ptr(asked.engine) };
-        match name.to_bytes() {
-            b"auto" => Prefer::Auto,
-            b"io_uring" => Prefer::Uring,
-            b"threads" => Prefer::Threads,
-            _ => return Err(format!("no engine is called {name:?}; auto, io_uring or threads")),
+    // SAFETY: the caller's promise, for all three.
+    let text = |text: *const c_char| (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) });
+    let path = |at| text(at).map(|text| PathBuf::from(OsStr::from_bytes(text.to_bytes())));
+    let engine = match text(asked.engine).map(CStr::to_bytes) {
+        None | Some(b"auto") => Prefer::Auto,
+        Some(b"io_uring") => Prefer::Uring,
+        Some(b"threads") => Prefer::Threads,
+        Some(other) => {
+            let name = String::from_utf8_lossy(other);
+            return Err(format!("no engine is called {name:?}; auto, io_uring or threads"));
         }
     };
     Ok(Options {
@@ -107,6 +157,9 @@ fn read(asked: &AlOptions) -> Result<Options, String> {
         stacks_max: or(asked.stacks_max as usize, defaults.stacks_max),
         depth: or(asked.depth as usize, defaults.depth as usize) as u32,
         engine,
+        io_executors: or(asked.io_executors as usize, defaults.io_executors),
+        storage: path(asked.storage),
+        learned: path(asked.learned),
     })
 }
 

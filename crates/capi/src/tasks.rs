@@ -1,8 +1,10 @@
 //! Spawning tasks and waiting for them.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 
-use runtime::native::{self, say, Access, Argument, Body, Direction, Region, Runtime, Span, Spawn};
+use runtime::native::{
+    self, say, Access, Argument, Body, Direction, Region, Runtime, Span, Spawn, Wants,
+};
 
 use crate::status;
 
@@ -38,10 +40,20 @@ pub struct AlTask {
     name: *const c_char,
     priority: c_int,
     drop: Option<Body>,
+    io: *const AlIo,
 }
 
-fn refuse(what: &str) -> c_int {
-    say(&format!("al_spawn: {what}"));
+/// `al_io`.
+#[repr(C)]
+pub struct AlIo {
+    bandwidth: *const c_char,
+    size: u64,
+    layer: *const c_char,
+}
+
+fn refuse(what: &str, task: Option<&CStr>) -> c_int {
+    let task = task.map_or(String::new(), |name| format!(" the task {name:?}:"));
+    say(&format!("al_spawn:{task} {what}"));
     -libc::EINVAL
 }
 
@@ -56,8 +68,19 @@ pub unsafe extern "C" fn al_spawn(task: *const AlTask) -> c_int {
     let spawned = native::with_current(|runtime| unsafe { spawn(runtime, task) });
     match spawned.unwrap_or(Err("the runtime does not run; call al_start before".into())) {
         Ok(()) => 0,
-        Err(what) => refuse(&what),
+        // SAFETY: the caller's promise.
+        Err(what) => refuse(&what, unsafe { name_of(task) }),
     }
+}
+
+/// # Safety
+///
+/// As of `al_spawn`.
+unsafe fn name_of<'a>(task: *const AlTask) -> Option<&'a CStr> {
+    // SAFETY: the caller's promise.
+    let name = unsafe { task.as_ref() }?.name;
+    // SAFETY: as above.
+    (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
 }
 
 /// # Safety
@@ -78,13 +101,29 @@ unsafe fn spawn(runtime: &Runtime, task: *const AlTask) -> Result<(), String> {
         // SAFETY: the caller's promise.
         bytes => unsafe { Argument::copy(task.argument, bytes) },
     };
+    // SAFETY: the caller's promise.
+    let wants = match unsafe { task.io.as_ref() } {
+        None => None,
+        // SAFETY: as above.
+        Some(io) => Some(unsafe { wants(runtime, io) }?),
+    };
     let spawn = Spawn { body, argument, drop: task.drop, name: task.name, priority: task.priority };
     let accesses = (0..task.accesses_count).map(|number| {
         // SAFETY: the caller promised so many accesses, with valid spans.
         let access = unsafe { read(&*task.accesses.add(number)) };
         access.map_err(|what| format!("access {number}: {what}"))
     });
-    runtime.spawn(spawn, accesses)
+    runtime.spawn(spawn, wants.as_ref(), accesses)
+}
+
+/// # Safety
+///
+/// The texts are null or C strings.
+#[cold]
+unsafe fn wants(runtime: &Runtime, io: &AlIo) -> Result<Wants, String> {
+    // SAFETY: the caller's promise, for both.
+    let text = |text: *const c_char| (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) });
+    runtime.wants(text(io.bandwidth), io.size, text(io.layer))
 }
 
 /// # Safety

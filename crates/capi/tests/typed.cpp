@@ -120,6 +120,28 @@ void errors()
     al_set_message_hook(nullptr, nullptr);
 }
 
+/* I/O tasks ask for what the builder says; what makes no sense throws, and nothing runs. */
+void io_tasks()
+{
+    bool is_granted = false, thrown = false;
+    al::spawn(al::io("save").bandwidth("20MB/s").size(1000).layer("default"), [&] {
+        is_granted = al_layer() != nullptr && std::string(al_layer()) == "default";
+    }, al::out(is_granted));
+    al::spawn([&] { CHECK(is_granted && al_layer() == nullptr); }, al::in(is_granted));
+    al::spawn(al::io().size(1), [] { CHECK(al_layer() != nullptr); });
+    al::taskwait();
+    CHECK(is_granted);
+    al_set_message_hook(keep_message, nullptr);
+    try {
+        al::spawn(al::io("save").bandwidth("fast"), [] { CHECK(false); });
+    } catch (const std::system_error &error) {
+        thrown = error.code().value() == EINVAL;
+    }
+    CHECK(thrown && strstr(message_last, "\"save\"") != nullptr);
+    al_set_message_hook(nullptr, nullptr);
+    al::taskwait();
+}
+
 /* In a process of its own: the exception ends it, and its message names the task. */
 void an_exception_escapes()
 {
@@ -154,6 +176,7 @@ int main()
         boxes();
         what_is_moved();
         errors();
+        io_tasks();
         runtime.stop();
     }
     SAME(al_workers(), 0);

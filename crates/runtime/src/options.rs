@@ -46,13 +46,17 @@ pub struct Options {
     pub none_block: Arc<[u8]>,
 }
 
+/// How many I/O tasks run at once at most, unless said otherwise.
+pub(crate) fn io_executors() -> usize {
+    let wanted = (IO_EXECUTORS_PER_PROCESSOR * machine::processors()).max(IO_EXECUTORS_MIN);
+    wanted.min(IO_EXECUTORS_MAX)
+}
+
 impl Default for Options {
     fn default() -> Self {
-        let processors = machine::processors();
-        let io_executors = (IO_EXECUTORS_PER_PROCESSOR * processors).max(IO_EXECUTORS_MIN);
         Options {
-            workers: processors.min(WORKERS_MAX),
-            io_executors: io_executors.min(IO_EXECUTORS_MAX),
+            workers: machine::processors().min(WORKERS_MAX),
+            io_executors: io_executors(),
             store_bytes_max: None,
             store_bytes_retained: 1 << 30,
             storage: Storage::default(),

@@ -31,8 +31,12 @@ use waiters::Waiters;
 const PREEMPTIONS_MAX: usize = 3;
 
 fn check(model: fn()) {
+    check_with(PREEMPTIONS_MAX, model);
+}
+
+fn check_with(preemptions_max: usize, model: fn()) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound.get_or_insert(PREEMPTIONS_MAX);
+    builder.preemption_bound.get_or_insert(preemptions_max);
     builder.check(model);
 }
 
@@ -195,6 +199,58 @@ fn one_takes_back() {
     let is_back = giver.join().expect("no panic");
     assert_eq!(taken, if is_back { vec![1] } else { vec![1, 2] });
     assert!(!worker.queue.has_some());
+}
+
+/// Two workers, and a queue from which either may take.
+#[derive(Default)]
+struct Crew {
+    workers: [Worker; 2],
+    shared: Queue<u32>,
+}
+
+impl Crew {
+    fn sleepers(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.workers.len()).filter(|worker| self.workers[*worker].asleep.must_wake())
+    }
+
+    /// What a worker takes that does nothing else afterwards.
+    fn take_one(&self, me: usize) -> u32 {
+        loop {
+            if let Some(taken) = self.shared.pop() {
+                if self.shared.has_some() {
+                    self.sleepers().take(1).for_each(|worker| self.workers[worker].bell.notify());
+                }
+                return taken;
+            }
+            self.workers[me].asleep.begin();
+            if !self.shared.has_some() {
+                self.workers[me].bell.wait();
+            }
+            self.workers[me].asleep.end();
+        }
+    }
+}
+
+/// Two things are put, each with a wake-up for one who sleeps, and each is taken by another worker:
+/// also if both wake-ups went to the same one.
+fn two_share() {
+    let crew = Arc::new(Crew::default());
+    let takers = [0, 1].map(|me| {
+        let crew = crew.clone();
+        thread::spawn(move || crew.take_one(me))
+    });
+    for number in [1, 2] {
+        crew.shared.push(number);
+        crew.sleepers().take(1).for_each(|worker| crew.workers[worker].bell.notify());
+    }
+    let taken = takers.map(|taker| taker.join().expect("no panic"));
+    assert_eq!(taken.iter().sum::<u32>(), 3);
+}
+
+#[test]
+fn what_any_worker_may_take_is_taken_by_one_that_is_free() {
+    // Three threads: fewer preemptions, or it takes minutes. Its fences are those of `one_gives`.
+    check_with(PREEMPTIONS_MAX - 1, two_share);
 }
 
 #[test]

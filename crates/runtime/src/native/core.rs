@@ -1,5 +1,6 @@
 //! Everything behind the one lock: the scheduler, the data, the tasks.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
@@ -7,14 +8,21 @@ use graph::{Region, Target, TaskId};
 use smallvec::SmallVec;
 
 use sched::{
-    Config, Constraint, Event, ExecutorId, FunctionId, Instruction, Kind, NodeId, OnFailure,
-    Outcome, Refusal, Sched, TaskSpec, Tuning,
+    Config, Constraint, Event, ExecutorId, FunctionId, Instruction, Kind, LayerId, Learned, NodeId,
+    OnFailure, Outcome, Refusal, Sched, Submitted, TaskSpec, Tuning,
 };
 
 use super::data::{Data, Table};
 use super::inbox::Inbox;
+use super::io_task::{IoTask, Wants};
+use super::layers::Layers;
+use super::options::Options;
+use super::queue::Queue;
 use super::task::{Access, Body, Report, Spawn, Task, TaskRef};
+use super::timers::{Due, Timers};
 use super::worker::Worker;
+use crate::storage::{amount, LayerSpec, Storage};
+use crate::tuning::{Ask, TunedStatistics};
 
 /// Tasks that may be sent to a worker ahead of time.
 const AHEAD_TASKS_MAX: u32 = 64;
@@ -32,9 +40,44 @@ pub(super) struct Core {
     spec: TaskSpec,
     out: Vec<Instruction>,
     reports: Vec<Report>,
+    /// The scheduler's time: what tasks ran, until there are I/O tasks; then the clock goes on
+    /// from there.
     now: u64,
+    /// What the clock is ahead of `now`, once there was an I/O task.
+    clock_ahead_ns: Option<u64>,
+    io: IoExecutor,
     /// Tasks that are not over.
     pub(super) live: usize,
+}
+
+/// The executor that all workers together are for I/O tasks. It comes up with the first of them.
+struct IoExecutor {
+    id: ExecutorId,
+    slots: u32,
+    ways: Ways,
+    /// What tasks with a fixed bandwidth have in common.
+    function: FunctionId,
+    /// What tuned tasks of one name have.
+    named: HashMap<Box<str>, FunctionId>,
+    /// A tick is on its way.
+    ticks: bool,
+}
+
+/// What the core shares with the workers, for I/O tasks.
+#[derive(Debug)]
+pub(super) struct Ways {
+    /// Tasks that have their grants.
+    pub(super) queue: Arc<Queue<TaskRef>>,
+    pub(super) layers: Arc<Layers>,
+    pub(super) timers: Arc<Timers>,
+}
+
+/// What is asked of the scheduler for an I/O task.
+struct Asked {
+    function: FunctionId,
+    constraint: Constraint,
+    tuning: Tuning,
+    layer: Option<LayerId>,
 }
 
 /// What a lock's holder has to do after it let go.
@@ -50,9 +93,16 @@ pub(super) struct After {
 }
 
 impl Core {
-    pub(super) fn new(workers: usize) -> Core {
+    pub(super) fn new(
+        options: &Options,
+        storage: &Storage,
+        known: Vec<Learned>,
+        ways: Ways,
+    ) -> Core {
+        let workers = options.workers as u32;
         let config = Config {
-            processors: vec![workers as u32],
+            layers: storage.layers.iter().map(LayerSpec::layer).collect(),
+            processors: vec![workers],
             stealing: true,
             pipeline_tasks_max: AHEAD_TASKS_MAX,
             pipeline_ns_max: AHEAD_NS_MAX,
@@ -61,6 +111,15 @@ impl Core {
         let mut sched = Sched::new(config);
         let name: Arc<str> = Arc::from("task");
         let function = sched.add_function(name.clone());
+        sched.load(known);
+        let io = IoExecutor {
+            id: ExecutorId(workers),
+            slots: options.io_executors as u32,
+            ways,
+            function: sched.add_function(name.clone()),
+            named: HashMap::new(),
+            ticks: false,
+        };
         let mut core = Core {
             sched,
             data: Data::default(),
@@ -70,9 +129,11 @@ impl Core {
             out: Vec::new(),
             reports: Vec::new(),
             now: 0,
+            clock_ahead_ns: None,
+            io,
             live: 0,
         };
-        for worker in 0..workers as u32 {
+        for worker in 0..workers {
             let executor = ExecutorId(worker);
             let up = Event::ExecutorUp { executor, kind: Kind::Compute, node: NodeId(0), slots: 1 };
             core.sched.handle(0, up, &mut core.out);
@@ -84,9 +145,14 @@ impl Core {
     pub(super) fn spawn(
         &mut self,
         spawn: Spawn,
+        wants: Option<&Wants>,
         accesses: impl Iterator<Item = Result<Access, String>>,
         parent: Option<TaskRef>,
     ) -> Result<(), String> {
+        let asked = match wants {
+            None => None,
+            Some(wants) => Some(self.asked(wants, &spawn, parent)?),
+        };
         self.spec.function = self.function(spawn.body);
         self.spec.priority = spawn.priority;
         self.spec.accesses.clear();
@@ -95,9 +161,12 @@ impl Core {
             let access = self.bind(domain, access?);
             self.spec.accesses.push(access);
         }
-        let taken = self.sched.submit(self.now, &self.spec, &mut self.out);
+        let taken = match asked {
+            None => self.sched.submit(self.now, &self.spec, &mut self.out),
+            Some(asked) => self.submit_io(&asked),
+        };
         let id = taken.map_err(|refusal| words(&refusal))?.task;
-        self.keep(id, Task::new(spawn, id, parent));
+        self.keep(id, Task::new(spawn, id, parent, wants.is_some()));
         if let Some(parent) = parent {
             let parent = parent.get();
             parent.expect(1);
@@ -105,6 +174,92 @@ impl Core {
         }
         self.live += 1;
         Ok(())
+    }
+
+    // What follows for I/O tasks is cold: it must not cost the others the inlining of theirs.
+
+    /// What an I/O task asks of the scheduler. `Err` says why it cannot be.
+    #[cold]
+    fn asked(
+        &mut self,
+        wants: &Wants,
+        spawn: &Spawn,
+        parent: Option<TaskRef>,
+    ) -> Result<Asked, String> {
+        let ancestors = std::iter::successors(parent, |task| task.get().parent);
+        if ancestors.into_iter().any(|task| task.get().io().is_some()) {
+            return Err("an I/O task in an I/O task could wait for ever for what the outer one \
+                        holds; spawn it elsewhere, or do both in one task"
+                .into());
+        }
+        let mut asked = Asked {
+            function: self.io.function,
+            constraint: Constraint { bandwidth: 0, size: wants.size },
+            tuning: Tuning::Static,
+            layer: wants.layer,
+        };
+        match wants.bandwidth {
+            None => {}
+            Some(Ask::Bandwidth(bandwidth)) => asked.constraint.bandwidth = bandwidth,
+            Some(Ask::Found(tuning)) => {
+                let name = spawn.name().ok_or(
+                    "its bandwidth is to be found, and it has no name; what is found is kept by \
+                     name, so give the same one to all tasks of a kind",
+                )?;
+                asked.tuning = tuning;
+                asked.function = self.io.named(&mut self.sched, &name.to_string_lossy());
+            }
+        }
+        Ok(asked)
+    }
+
+    #[cold]
+    fn submit_io(&mut self, asked: &Asked) -> Result<Submitted, Refusal> {
+        if self.clock_ahead_ns.is_none() {
+            self.clock_ahead_ns = Some(exec::now_ns().wrapping_sub(self.now));
+            let (executor, slots) = (self.io.id, self.io.slots);
+            let up = Event::ExecutorUp { executor, kind: Kind::Io, node: NodeId(0), slots };
+            self.sched.handle(self.now, up, &mut self.out);
+        }
+        self.advance(0);
+        let spec = &mut self.spec;
+        (spec.kind, spec.cpus, spec.function) = (Kind::Io, 0, asked.function);
+        (spec.constraint, spec.tuning, spec.layer) = (asked.constraint, asked.tuning, asked.layer);
+        let taken = self.sched.submit(self.now, spec, &mut self.out);
+        (spec.kind, spec.cpus) = (Kind::Compute, 1);
+        (spec.constraint, spec.tuning, spec.layer) = (Constraint::default(), Tuning::Static, None);
+        self.note_deadline();
+        taken
+    }
+
+    /// The scheduler's time goes on: by what a task ran, or to where the clock is.
+    fn advance(&mut self, ran: u64) {
+        self.now = match self.clock_ahead_ns {
+            None => self.now + ran,
+            Some(ahead) => exec::now_ns().wrapping_sub(ahead),
+        };
+    }
+
+    /// The scheduler may have to look at the clock when nothing happens.
+    fn note_deadline(&mut self) {
+        if self.io.ticks {
+            return;
+        }
+        if let Some(at) = self.sched.next_deadline() {
+            self.io.ticks = true;
+            let ahead = self.clock_ahead_ns.unwrap_or(0);
+            self.io.ways.timers.add(at.wrapping_add(ahead), Due::Tick);
+        }
+    }
+
+    /// What tuning does, for each function and layer that it has met.
+    pub(super) fn tuned(&self) -> Vec<TunedStatistics> {
+        TunedStatistics::all(&self.sched)
+    }
+
+    /// What was learned, for later runs.
+    pub(super) fn learned(&self) -> Vec<Learned> {
+        self.sched.learned()
     }
 
     fn keep(&mut self, id: TaskId, task: Task) {
@@ -124,6 +279,7 @@ impl Core {
         *self.functions.entry(bits).or_insert_with(|| sched.add_function(name.clone()))
     }
 
+    #[inline(always)]
     fn bind(&mut self, domain: Option<TaskId>, access: Access) -> graph::Access {
         let Access { base, direction, region } = access;
         let region = match region {
@@ -161,8 +317,11 @@ impl Core {
         let event = match report {
             Report::Ended(task) => {
                 let task = task.get();
-                let ran = task.ran_ns.load(Ordering::Relaxed);
-                self.now += ran;
+                if let Some(io) = task.io() {
+                    return self.io_ended(task.id(), io);
+                }
+                let ran = task.ran_ns();
+                self.advance(ran);
                 let outcome = Outcome::Done(Box::default());
                 Event::Ended { task: task.id(), executor: executor(task), outcome, ran }
             }
@@ -170,8 +329,32 @@ impl Core {
                 let task = task.get();
                 Event::Paused { task: task.id(), executor: executor(task) }
             }
+            Report::Tick => {
+                self.io.ticks = false;
+                self.advance(0);
+                self.sched.handle(self.now, Event::Tick, &mut self.out);
+                return self.note_deadline();
+            }
         };
         self.sched.handle(self.now, event, &mut self.out);
+    }
+
+    /// An I/O task is over: the scheduler is told how long it took, from its beginning, and what it
+    /// moved.
+    #[cold]
+    fn io_ended(&mut self, task: TaskId, io: &IoTask) {
+        let executor = self.io.id;
+        self.advance(0);
+        let clock = self.now.wrapping_add(self.clock_ahead_ns.unwrap_or(0));
+        let (bytes, ran) = (io.moved(), io.ran_ns(clock));
+        if bytes > 0 && self.sched.is_tuned(task) {
+            let moved = Event::Moved { task, executor, bytes };
+            self.sched.handle(self.now, moved, &mut self.out);
+        }
+        let outcome = Outcome::Done(Box::default());
+        let ended = Event::Ended { task, executor, outcome, ran };
+        self.sched.handle(self.now, ended, &mut self.out);
+        self.note_deadline();
     }
 
     fn carry_out(&mut self, workers: &[Worker], after: &mut After) {
@@ -179,9 +362,10 @@ impl Core {
             let mut out = std::mem::take(&mut self.out);
             for instruction in out.drain(..) {
                 match instruction {
-                    Instruction::Run { task, executor, .. } => {
-                        self.send(workers, task, executor, after);
-                    }
+                    Instruction::Run { task, executor, layer, .. } => match layer {
+                        None => self.send(workers, task, executor, after),
+                        Some(layer) => self.send_io(workers, task, layer, after),
+                    },
                     Instruction::Recall { task, executor } => self.recall(workers, task, executor),
                     Instruction::Forgotten { task, .. } => self.forget(workers, task, after),
                     // Data are in place: nobody holds their versions.
@@ -200,9 +384,23 @@ impl Core {
     fn send(&self, workers: &[Worker], id: TaskId, executor: ExecutorId, after: &mut After) {
         let task = self.tasks[id.0.index as usize].as_deref().expect("the scheduler knows it");
         let number = executor.0 as usize;
-        task.worker.store(executor.0, Ordering::Relaxed);
+        task.executor.store(executor.0, Ordering::Relaxed);
         if workers[number].give(TaskRef::of(task)) && !after.woken.contains(&number) {
             after.woken.push(number);
+        }
+    }
+
+    /// An I/O task has its grant: it goes where every worker looks, and one that sleeps is woken.
+    #[cold]
+    fn send_io(&self, workers: &[Worker], id: TaskId, layer: LayerId, after: &mut After) {
+        let task = self.tasks[id.0.index as usize].as_deref().expect("the scheduler knows it");
+        task.executor.store(self.io.id.0, Ordering::Relaxed);
+        let io = task.io().expect("only I/O tasks have grants");
+        io.grant(layer, self.io.ways.layers.writer(layer));
+        self.io.ways.queue.push(TaskRef::of(task));
+        let mut sleepers = (0..workers.len()).filter(|worker| workers[*worker].sleeps());
+        if let Some(worker) = sleepers.find(|worker| !after.woken.contains(worker)) {
+            after.woken.push(worker);
         }
     }
 
@@ -235,6 +433,18 @@ impl Core {
     }
 }
 
+impl IoExecutor {
+    /// What tuned tasks of this name have in common.
+    fn named(&mut self, sched: &mut Sched, name: &str) -> FunctionId {
+        if let Some(function) = self.named.get(name) {
+            return *function;
+        }
+        let function = sched.add_function(Arc::from(name));
+        self.named.insert(name.into(), function);
+        function
+    }
+}
+
 /// A task with nothing filled in.
 fn blank(function: FunctionId, name: Arc<str>) -> TaskSpec {
     TaskSpec {
@@ -256,7 +466,7 @@ fn blank(function: FunctionId, name: Arc<str>) -> TaskSpec {
 }
 
 fn executor(task: &Task) -> ExecutorId {
-    ExecutorId(task.worker.load(Ordering::Relaxed))
+    ExecutorId(task.executor.load(Ordering::Relaxed))
 }
 
 fn words(refusal: &Refusal) -> String {
@@ -269,6 +479,85 @@ fn words(refusal: &Refusal) -> String {
             "access {access}: its region is empty or reversed, or has another number of dimensions \
              than earlier regions of the same datum"
         ),
+        Refusal::NoLayer { asked: Constraint { bandwidth, size }, nearest } => {
+            let bandwidth = (*bandwidth > 0).then(|| format!("{}/s", amount(*bandwidth)));
+            let size = (*size > 0).then(|| amount(*size));
+            let asked: Vec<String> = bandwidth.into_iter().chain(size).collect();
+            let asked = asked.join(" and ");
+            format!("no storage layer can ever give {asked}; the nearest is {nearest}")
+        }
         other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::task::Argument;
+    use crate::storage::Curve;
+
+    extern "C-unwind" fn nothing(_: *mut std::ffi::c_void) {}
+
+    fn core() -> Core {
+        let limit = Some(Curve::flat(100_000_000));
+        let layer = LayerSpec { name: "disk".into(), limit, ..LayerSpec::default() };
+        let storage = Storage { layers: vec![layer], source: None };
+        let options = Options { workers: 1, io_executors: 4, ..Options::default() };
+        let (layers, timers) = (Arc::new(Layers::new(&storage)), Arc::new(Timers::new().unwrap()));
+        Core::new(&options, &storage, Vec::new(), Ways { queue: Arc::default(), layers, timers })
+    }
+
+    fn spawn(core: &mut Core, bandwidth: Ask) {
+        let wants = Wants { bandwidth: Some(bandwidth), ..Wants::default() };
+        let spawn = Spawn {
+            body: nothing,
+            argument: Argument::Pointer(std::ptr::null_mut()),
+            drop: None,
+            name: c"save".as_ptr(),
+            priority: 0,
+        };
+        core.spawn(spawn, Some(&wants), std::iter::empty(), None).unwrap();
+    }
+
+    fn settle(core: &mut Core, inbox: &Inbox<Report>) {
+        core.settle(inbox, &[], &mut After::default());
+        core.sched.validate().unwrap();
+    }
+
+    fn next(core: &Core) -> Option<TaskRef> {
+        core.io.ways.queue.pop()
+    }
+
+    #[test]
+    fn an_epoch_that_may_never_end_makes_the_scheduler_look_at_the_clock() {
+        let (mut core, inbox) = (core(), Inbox::default());
+        spawn(&mut core, Ask::Bandwidth(60_000_000));
+        settle(&mut core, &inbox);
+        let task = next(&core).unwrap();
+        assert!(!core.io.ways.timers.are_there(), "nothing is learned");
+        inbox.put(Report::Ended(task));
+        spawn(&mut core, Ask::Found(Tuning::Auto { bounds: None }));
+        settle(&mut core, &inbox);
+        assert!(core.io.ways.timers.are_there() && core.io.ticks);
+        let task = next(&core).unwrap();
+        inbox.put(Report::Tick);
+        settle(&mut core, &inbox);
+        assert!(core.io.ticks, "the next one");
+        inbox.put(Report::Ended(task));
+        inbox.put(Report::Tick);
+        settle(&mut core, &inbox);
+        assert!(!core.io.ticks, "nothing runs");
+    }
+
+    #[test]
+    fn tasks_beyond_the_grants_wait_for_one_that_ends() {
+        let (mut core, inbox) = (core(), Inbox::default());
+        (0..3).for_each(|_| spawn(&mut core, Ask::Bandwidth(50_000_000)));
+        settle(&mut core, &inbox);
+        let first = next(&core).unwrap();
+        assert!(next(&core).is_some() && next(&core).is_none());
+        inbox.put(Report::Ended(first));
+        settle(&mut core, &inbox);
+        assert!(next(&core).is_some() && next(&core).is_none());
     }
 }

@@ -163,6 +163,11 @@ impl Operation {
         }
     }
 
+    /// Whether it transfers bytes to a file.
+    pub(super) fn writes(&self) -> bool {
+        matches!(self, Operation::Write(..) | Operation::WriteVectored(..))
+    }
+
     /// Bytes that are transferred if all goes well.
     pub(super) fn bytes(&self) -> i64 {
         match *self {
@@ -216,6 +221,9 @@ pub(super) struct Promise {
     pub(super) task: TaskRef,
     place: ResultPlace,
     bytes: i64,
+    pub(super) writes: bool,
+    /// It counts as complete at this moment of the clock, and not before.
+    pub(super) due_ns: u64,
 }
 
 impl Promise {
@@ -305,7 +313,9 @@ impl Io {
     ///
     /// The memory of the operation stays until the completion has come.
     pub(super) unsafe fn promise(&self, operation: &Operation, task: TaskRef, place: ResultPlace) {
-        let promise = Box::new(Promise { task, place, bytes: operation.bytes() });
+        let due_ns = task.get().io().map_or(0, |io| io.before(operation));
+        let (bytes, writes) = (operation.bytes(), operation.writes());
+        let promise = Box::new(Promise { task, place, bytes, writes, due_ns });
         // SAFETY: the caller's promise.
         let op = unsafe { operation.value() };
         let is_first = self.outstanding() == 0;

@@ -6,11 +6,13 @@
 //!              └──── inbox <── Ended, Paused ─────────────────────────────┴── engine <──────┘
 //! ```
 //!
-//! In flow order: [`task`] (what is kept of a task), `core` (everything behind the one lock),
-//! `data` (addresses to data), `inbox` (reports to the core: whoever holds the lock takes them, so
-//! that nobody waits for it with a report in hand), `waiters` (who waits for the end of tasks),
-//! `worker` (the threads), `queue` (what others put for a worker, and its sleep), `io` (operations
-//! and their completions), `services` (polling services), `detach` (operations of OpenMP tasks,
+//! In flow order: `options` (how it is started), [`task`] (what is kept of a task), `io_task`
+//! (what I/O tasks have besides), `layers` and `tuning` (what they are granted, and what was found
+//! out about it), `core` (everything behind the one lock), `data` (addresses to data), `inbox`
+//! (reports to the core: whoever holds the lock takes them, so that nobody waits for it with a
+//! report in hand), `waiters` (who waits for the end of tasks), `worker` (the threads), `queue`
+//! (what others put for a worker, and its sleep), `io` (operations and their completions), `timers`
+//! (what waits for a moment), `services` (polling services), `detach` (operations of OpenMP tasks,
 //! which need no worker), `say` (messages for people). The protocols between threads are in
 //! `inbox`, `queue`, `starving` (workers without a stack) and `waiters`, made of what is in `sync`,
 //! which the models replace.
@@ -24,12 +26,19 @@
 //! between tasks; every worker polls all of them now and then and before it sleeps. A worker deep
 //! in a long computation therefore holds nobody's completion back: an idle one sleeps on all
 //! engines at once.
+//!
+//! An I/O task is for the scheduler one of an I/O executor, the one that all workers are together:
+//! it has a slot and a grant on a layer, and no processor. Its body is a fiber like any other, on
+//! whichever worker is free first.
 
 mod core;
 mod data;
 pub mod detach;
 mod inbox;
 mod io;
+mod io_task;
+mod layers;
+mod options;
 mod queue;
 mod runtime;
 mod say;
@@ -37,13 +46,18 @@ mod services;
 mod starving;
 mod sync;
 mod task;
+mod timers;
+mod tuning;
 mod waiters;
 mod worker;
 
 pub use engine::Prefer;
 pub use graph::{Direction, Region, Span};
 pub use io::{Operation, ResultPlace};
-pub use runtime::{current, with_current, Options, Runtime, StartError};
+pub use io_task::Wants;
+pub use layers::Layer;
+pub use options::{Options, StartError};
+pub use runtime::{current, with_current, Runtime};
 pub use say::{say, set_hook, Hook};
 pub use services::{Poll, Service};
 pub use task::{Access, Argument, Body, Spawn, TaskNumber};

@@ -6,14 +6,16 @@
 //! | sleeper | set `asleep`, **fence**, look at the flags of all its queues; sleep if all are empty |
 //!
 //! Both fences are sequentially consistent, so one of the two sees the other. The bell is an
-//! eventfd: rung before the sleep, it ends it at once; rung too often, it does no harm. The model
+//! eventfd: rung before the sleep, it ends it at once; rung too often, it does no harm. Of a queue
+//! that all workers share the giver wakes one, and who takes something and leaves some wakes
+//! another: both wake-ups of two givers may have gone to the same. The model
 //! (`tests/model.rs`) finds a sleep that nobody ends if either fence is missing.
 
 use std::collections::VecDeque;
 
 use super::sync::{fence, AtomicBool, Mutex, Ordering};
 
-/// Many put, one takes. Looking whether there is something takes no lock.
+/// Many put; one takes, or many. Looking whether there is something takes no lock.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     list: Mutex<VecDeque<T>>,

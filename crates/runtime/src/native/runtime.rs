@@ -1,77 +1,37 @@
 //! The runtime of a process: starting and stopping it, and what programs ask of it.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use engine::Prefer;
-use exec::native::stacks::{Limits, Stack, Stacks, STACK_BYTES_MAX, STACK_BYTES_MIN};
+use exec::native::stacks::{Limits, Stack, Stacks};
 use exec::native::{overflow, thread};
 use graph::{Direction, Region};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
-use super::core::{After, Core};
+use super::core::{After, Core, Ways};
 use super::inbox::Inbox;
-use super::io::{Done, Io, Operation, ResultPlace, Waiting};
+use super::io::{Done, Io, Operation, Promise, ResultPlace, Waiting};
+use super::io_task::{IoTask, Wants};
+use super::layers::Layers;
+use super::options::{Options, StartError};
+use super::queue::Queue;
 use super::say::say;
 use super::services::{Service, Services};
 use super::starving::Starving;
 use super::task::{Access, Argument, Place, Report, Spawn, TaskNumber, TaskRef, Why};
+use super::timers::{Due, Timers};
 use super::waiters::Waiters;
 use super::worker::{self, Worker};
 use super::Errno;
 
-/// Workers at most: an executor of the scheduler each.
-pub const WORKERS_MAX: usize = 1024;
 /// Tasks that may be alive before a spawn from outside a task waits for some to end.
 const TASKS_LIVE_MAX: usize = 1 << 20;
 
 /// Looks at the core's lock before a thread sleeps for it.
 const LOCK_SPINS: u32 = 200;
-
-/// How a runtime is started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Worker threads.
-    pub workers: usize,
-    /// Each on a processor of its own.
-    pub pinned: bool,
-    /// Bytes of a stack.
-    pub stack_bytes: usize,
-    /// Stacks at once.
-    pub stacks_max: usize,
-    /// Operations of each worker in the kernel at once.
-    pub depth: u32,
-    /// Which engine.
-    pub engine: Prefer,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            workers: thread::processors().len(),
-            pinned: true,
-            stack_bytes: 64 << 10,
-            stacks_max: 128 << 10,
-            depth: 256,
-            engine: Prefer::Auto,
-        }
-    }
-}
-
-/// Why a runtime could not be started.
-#[derive(Debug)]
-pub enum StartError {
-    /// One runs in this process.
-    Running,
-    /// This is the child of a process whose runtime runs.
-    Forked,
-    /// An option makes no sense; the text says which.
-    Option(&'static str),
-    /// The system would not.
-    System(io::Error),
-}
 
 /// What the workers and the program share.
 pub(super) struct Shared {
@@ -81,6 +41,12 @@ pub(super) struct Shared {
     pub(super) services: Services,
     stacks: Arc<Stacks>,
     waiters: Waiters,
+    /// I/O tasks that have their grants: for whichever worker is free first.
+    pub(super) io_tasks: Arc<Queue<TaskRef>>,
+    pub(super) timers: Arc<Timers>,
+    pub(super) layers: Arc<Layers>,
+    /// Where what was learned is kept.
+    pub(super) learned: Option<PathBuf>,
     /// Tasks that were spawned from outside of tasks, ever.
     pub(super) spawned: AtomicU64,
     first_error: AtomicI32,
@@ -148,10 +114,12 @@ fn explain_overflow(address: usize) {
 impl Runtime {
     /// Starts the runtime of this process.
     pub fn start(options: &Options) -> Result<Runtime, StartError> {
-        check(options)?;
+        options.check()?;
         if is_forked() {
             return Err(StartError::Forked);
         }
+        let storage = options.read_storage()?;
+        let (known, learned) = options.read_learned()?;
         let mut started = STARTED.write();
         if started.is_some() {
             return Err(StartError::Running);
@@ -160,19 +128,29 @@ impl Runtime {
         let workers = (0..options.workers).map(|_| new_worker(options));
         let workers: Box<[Worker]> =
             workers.collect::<io::Result<_>>().map_err(StartError::System)?;
+        let timers = Arc::new(Timers::new().map_err(StartError::System)?);
         for one in &workers {
+            one.watch_timers(&timers).map_err(StartError::System)?;
             for other in &workers {
                 one.watch(other).map_err(StartError::System)?;
             }
         }
         let limits = Limits { stack_bytes: options.stack_bytes, stacks_max: options.stacks_max };
+        let layers = Arc::new(Layers::new(&storage));
+        let ways = Ways { layers: layers.clone(), timers: timers.clone(), queue: Arc::default() };
+        let io_tasks = ways.queue.clone();
+        let core = Core::new(options, &storage, known, ways);
         let shared = Arc::new(Shared {
-            core: Mutex::new(Core::new(options.workers)),
+            core: Mutex::new(core),
             inbox: Inbox::default(),
             workers,
             services: Services::default(),
             stacks: Stacks::new(limits),
             waiters: Waiters::default(),
+            io_tasks,
+            timers,
+            layers,
+            learned,
             spawned: AtomicU64::new(0),
             first_error: AtomicI32::new(0),
             starving: Starving::default(),
@@ -210,6 +188,7 @@ impl Runtime {
         self.0.waiters.wait_until_at_most(0);
         let Some(started) = STARTED.write().take() else { return Err(libc::EINVAL) };
         STARTED_AFTER.store(0, Ordering::Release);
+        self.keep_learned();
         end(&self.0, started.threads);
         self.take_error()
     }
@@ -224,11 +203,12 @@ impl Runtime {
         self.0.workers[0].io.about()
     }
 
-    /// Spawns a task with what it uses; an access that is an error refuses it. `Err` says what is
-    /// wrong with it, in words.
+    /// Spawns a task with what it uses; an access that is an error refuses it. With `wants` it is
+    /// an I/O task. `Err` says what is wrong with it, in words.
     pub fn spawn(
         &self,
         spawn: Spawn,
+        wants: Option<&Wants>,
         accesses: impl Iterator<Item = Result<Access, String>>,
     ) -> Result<(), String> {
         let parent = worker::here().map(|(_, task)| task);
@@ -241,7 +221,7 @@ impl Runtime {
             }
             self.0.spawned.fetch_add(1, Ordering::Relaxed);
         }
-        self.0.with_core(|core| core.spawn(spawn, accesses, parent))
+        self.0.with_core(|core| core.spawn(spawn, wants, accesses, parent))
     }
 
     /// Waits for the children of the task that calls, or for all tasks.
@@ -281,7 +261,7 @@ impl Runtime {
             name: c"al_wait_on".as_ptr(),
             priority: i32::MAX,
         };
-        self.spawn(spawn, std::iter::once(Ok(access))).map_err(|_| libc::EINVAL)?;
+        self.spawn(spawn, None, std::iter::once(Ok(access))).map_err(|_| libc::EINVAL)?;
         match worker::here() {
             None => {
                 let mut over = wait.over.lock();
@@ -314,15 +294,19 @@ impl Runtime {
             // SAFETY: the caller's promise.
             return unsafe { operation.call() };
         };
+        let io = task.get().io();
+        let due_ns = io.map_or(0, |io| io.before(operation));
         let waiting = Waiting::new(local.place());
         // SAFETY: `waiting` is on this stack, which stays until the result is there; so does, by
         // the caller's promise, the memory.
         unsafe { local.me().io.begin(operation, &waiting) };
         loop {
             local.pause(task);
-            if let Some(result) = waiting.result() {
-                return result;
+            let Some(result) = waiting.result() else { continue };
+            if let Some(io) = io {
+                local.pause_until(task, io.after(operation.writes(), result, due_ns));
             }
+            return result;
         }
     }
 
@@ -511,7 +495,7 @@ impl Shared {
     }
 
     /// Works with the core, then hands over what was reported meanwhile.
-    fn with_core<T>(&self, work: impl FnOnce(&mut Core) -> T) -> T {
+    pub(super) fn with_core<T>(&self, work: impl FnOnce(&mut Core) -> T) -> T {
         let mut after = After::default();
         let mut core = self.lock_core();
         let result = work(&mut core);
@@ -552,16 +536,37 @@ impl Shared {
         self.workers[worker].io.poll(wait, |done| match done {
             Done::Fiber(place) => self.workers[place.worker as usize].resume(place.fiber),
             Done::Promised(promise, result) => {
-                let task = promise.task;
-                if let Some(error) = promise.keep(result) {
-                    self.note(task, error);
-                }
-                drop(promise);
-                if task.get().came(1) {
-                    task.get().drop_argument();
-                    self.report(Report::Ended(task));
+                let io = promise.task.get().io();
+                let due = |io: &IoTask| io.after(promise.writes, result, promise.due_ns);
+                let due_ns = io.map_or(0, due);
+                if due_ns > 0 && due_ns > exec::now_ns() {
+                    self.timers.add(due_ns, Due::Promised(promise, result));
+                } else {
+                    self.keep_promise(promise, result);
                 }
             }
+        })
+    }
+
+    /// A non-blocking operation is complete.
+    fn keep_promise(&self, promise: Box<Promise>, result: i64) {
+        let task = promise.task;
+        if let Some(error) = promise.keep(result) {
+            self.note(task, error);
+        }
+        drop(promise);
+        if task.get().came(1) {
+            task.get().drop_argument();
+            self.report(Report::Ended(task));
+        }
+    }
+
+    /// Does what is due by now; how many things.
+    pub(super) fn fire_timers(&self) -> usize {
+        self.timers.fire(|due| match due {
+            Due::Fiber(place) => self.workers[place.worker as usize].resume(place.fiber),
+            Due::Promised(promise, result) => self.keep_promise(promise, result),
+            Due::Tick => self.report(Report::Tick),
         })
     }
 
@@ -576,24 +581,6 @@ impl Shared {
              started without a place for its result, and the next al_taskwait or al_stop gives it"
         ));
     }
-}
-
-fn check(options: &Options) -> Result<(), StartError> {
-    let wrong = StartError::Option;
-    if options.workers == 0 || options.workers > WORKERS_MAX {
-        return Err(wrong("workers has to be between 1 and 1024"));
-    }
-    let stack_bytes = STACK_BYTES_MIN..=STACK_BYTES_MAX;
-    if !stack_bytes.contains(&options.stack_bytes) || options.stack_bytes % 4096 != 0 {
-        return Err(wrong("stack_bytes has to be a multiple of 4096, between 16384 and 1 GiB"));
-    }
-    if options.stacks_max < options.workers {
-        return Err(wrong("stacks_max has to be as many as there are workers, or more"));
-    }
-    if options.depth == 0 || options.depth > 32768 {
-        return Err(wrong("depth has to be between 1 and 32768"));
-    }
-    Ok(())
 }
 
 fn new_worker(options: &Options) -> io::Result<Worker> {

@@ -14,13 +14,17 @@
 //! | `events` | the body (adds), anybody (takes), with AcqRel | the same |
 //! | `children` | the core | the body, under `waits` when it decides to pause |
 //! | `place` | the worker, under `waits` | who resumes it, under `waits` |
+//! | `is_io`, `kind` | the core, when it begins and ends; an I/O task's part as `io_task` says | all |
 
 use std::ffi::{c_char, c_void, CStr};
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use graph::{Direction, Region, TaskId};
 use parking_lot::Mutex;
+
+use super::io_task::IoTask;
 
 /// What a task runs.
 pub type Body = extern "C-unwind" fn(*mut c_void);
@@ -102,6 +106,14 @@ pub struct Spawn {
     pub priority: i32,
 }
 
+impl Spawn {
+    /// Its name, for messages.
+    pub(super) fn name(&self) -> Option<&CStr> {
+        // SAFETY: the program promised a C string that lives as long as the task.
+        (!self.name.is_null()).then(|| unsafe { CStr::from_ptr(self.name) })
+    }
+}
+
 /// Why a fiber waits, where somebody else resumes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
@@ -143,11 +155,29 @@ pub(super) struct Task {
     pub(super) waits: Mutex<Waits>,
     /// The core was told that it takes no processor.
     pub(super) told_paused: AtomicBool,
-    /// Time on a processor, in nanoseconds, by its worker alone.
-    pub(super) ran_ns: AtomicU64,
-    /// The worker that it was sent to.
-    pub(super) worker: AtomicU32,
+    /// Which part is in `kind`.
+    is_io: bool,
+    /// The executor that it was sent to: the worker, or the one of all I/O tasks.
+    pub(super) executor: AtomicU32,
+    kind: KindPart,
 }
+
+/// What only tasks of one kind have. A task is two cache lines, and one word more would cost each
+/// task a copy by call.
+union KindPart {
+    /// Time on a processor, in nanoseconds, by its worker alone.
+    ran_ns: ManuallyDrop<AtomicU64>,
+    /// Of an I/O task.
+    io: ManuallyDrop<Box<IoTask>>,
+}
+
+impl std::fmt::Debug for KindPart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KindPart")
+    }
+}
+
+const _: () = assert!(size_of::<Task>() == 128);
 
 /// What is told of a task.
 #[derive(Clone, Copy, Debug)]
@@ -156,6 +186,8 @@ pub(super) enum Report {
     Ended(TaskRef),
     /// Its body gave its processor back.
     Paused(TaskRef),
+    /// The scheduler is to look at the clock.
+    Tick,
 }
 
 /// A task that is known not to be over: see the module's table.
@@ -172,7 +204,11 @@ unsafe impl Send for Task {}
 unsafe impl Sync for Task {}
 
 impl Task {
-    pub(super) fn new(spawn: Spawn, id: TaskId, parent: Option<TaskRef>) -> Task {
+    pub(super) fn new(spawn: Spawn, id: TaskId, parent: Option<TaskRef>, is_io: bool) -> Task {
+        let kind = match is_io {
+            false => KindPart { ran_ns: ManuallyDrop::new(AtomicU64::new(0)) },
+            true => KindPart { io: ManuallyDrop::default() },
+        };
         Task {
             id: AtomicU64::new(id.to_bits()),
             body: spawn.body,
@@ -184,9 +220,11 @@ impl Task {
             events: AtomicU32::new(0),
             children: AtomicU32::new(0),
             waits: Mutex::default(),
-            told_paused: AtomicBool::new(false),
-            ran_ns: AtomicU64::new(0),
-            worker: AtomicU32::new(0),
+            // It never takes one.
+            told_paused: AtomicBool::new(is_io),
+            is_io,
+            executor: AtomicU32::new(0),
+            kind,
         }
     }
 
@@ -203,6 +241,34 @@ impl Task {
     pub(super) fn name(&self) -> Option<&CStr> {
         // SAFETY: the program promised a C string that lives as long as the task.
         (!self.name.is_null()).then(|| unsafe { CStr::from_ptr(self.name) })
+    }
+
+    /// Of an I/O task: what only these have.
+    pub(super) fn io(&self) -> Option<&IoTask> {
+        // SAFETY: `is_io` says which part it is, from `new` to `end`.
+        self.is_io.then(|| unsafe { &**self.kind.io })
+    }
+
+    /// Whether it is an I/O task.
+    pub(super) fn is_io(&self) -> bool {
+        self.is_io
+    }
+
+    /// So much more time on a processor, in nanoseconds. By its worker alone.
+    pub(super) fn add_ran(&self, ns: u64) {
+        if !self.is_io {
+            // SAFETY: as in `io`.
+            unsafe { &self.kind.ran_ns }.fetch_add(ns, Ordering::Relaxed);
+        }
+    }
+
+    /// Its time on a processor, in nanoseconds; 0 for an I/O task.
+    pub(super) fn ran_ns(&self) -> u64 {
+        if self.is_io {
+            return 0;
+        }
+        // SAFETY: as in `io`.
+        unsafe { &self.kind.ran_ns }.load(Ordering::Relaxed)
     }
 
     /// Runs the body.
@@ -230,6 +296,11 @@ impl Task {
     pub(super) fn end(&mut self) {
         *self.id.get_mut() = NO_TASK;
         *self.argument.get_mut() = Argument::Pointer(std::ptr::null_mut());
+        if std::mem::take(&mut self.is_io) {
+            // SAFETY: it was that of an I/O task until now, and is none from now on.
+            unsafe { ManuallyDrop::drop(&mut self.kind.io) };
+            self.kind.ran_ns = ManuallyDrop::default();
+        }
     }
 
     /// One more thing has to come before the task is over.

@@ -16,6 +16,7 @@ use super::runtime::{Runtime, Shared};
 use super::say::say;
 use super::services;
 use super::task::{Place, Report, TaskRef, Why};
+use super::timers::{Due, Timers};
 
 /// Fibers that are kept for the next task that needs one, for each worker.
 const IDLE_FIBERS_MAX: usize = 64;
@@ -54,6 +55,11 @@ impl Worker {
         self.asleep.must_wake()
     }
 
+    /// Whether it sleeps, for who has put something where every worker looks.
+    pub(super) fn sleeps(&self) -> bool {
+        self.asleep.must_wake()
+    }
+
     /// Takes a task back that it has not begun. `false`: it has.
     pub(super) fn take_back(&self, task: TaskRef) -> bool {
         self.queue.take_back(&task)
@@ -75,6 +81,11 @@ impl Worker {
     /// Has it woken by completions of this worker.
     pub(super) fn watch(&self, other: &Worker) -> std::io::Result<()> {
         self.bed.watch(other.io.fd())
+    }
+
+    /// Has it woken when something is due.
+    pub(super) fn watch_timers(&self, timers: &Timers) -> std::io::Result<()> {
+        self.bed.watch(timers.fd())
     }
 }
 
@@ -216,9 +227,9 @@ impl Local {
 
     /// Whether `choose` would find something.
     fn has_work(&self) -> bool {
-        let me = self.me();
-        let can_begin = !self.starves.get() && me.queue.has_some();
-        can_begin || me.resumed.has_some()
+        let has_task = || self.me().queue.has_some() || self.shared().io_tasks.has_some();
+        let can_begin = !self.starves.get() && has_task();
+        can_begin || self.me().resumed.has_some()
     }
 
     /// The fiber that goes on next: a resumed one, or one that takes a task.
@@ -227,7 +238,7 @@ impl Local {
         if let Some(fiber) = self.me().resumed.pop() {
             return Some(fiber);
         }
-        if !self.me().queue.has_some() {
+        if !self.me().queue.has_some() && !self.shared().io_tasks.has_some() {
             return None;
         }
         if let Some(fiber) = self.idle.borrow_mut().pop() {
@@ -318,7 +329,19 @@ impl Local {
         if self.me().resumed.has_some() {
             return None;
         }
-        self.me().queue.pop()
+        self.next_io().or_else(|| self.me().queue.pop())
+    }
+
+    /// The next I/O task, which any worker may take: they come first, as they are soon paused.
+    fn next_io(&self) -> Option<TaskRef> {
+        let task = self.shared().io_tasks.pop()?;
+        task.get().io().expect("only these are there").begin();
+        // Whoever was woken for the others may have been this worker as well.
+        if self.shared().io_tasks.has_some() {
+            let sleeper = self.shared().workers.iter().find(|worker| worker.sleeps());
+            sleeper.into_iter().for_each(Worker::wake);
+        }
+        Some(task)
     }
 
     /// What is due when a task has ended or left.
@@ -338,6 +361,10 @@ impl Local {
         if self.shared().services.are_there() {
             self.is_on_time.set(false);
             self.shared().services.call_all();
+        }
+        if self.shared().timers.are_there() {
+            self.is_on_time.set(false);
+            self.shared().fire_timers();
         }
     }
 
@@ -372,8 +399,15 @@ impl Local {
                 self.is_on_time.set(false);
             }
             task.get().drop_argument();
+            let is_io = task.get().is_io();
             self.shared().leave(Report::Ended(task));
-            self.see_to_reports();
+            if is_io {
+                // Others wait for what it held.
+                self.is_on_time.set(false);
+                self.shared().settle_rest();
+            } else {
+                self.see_to_reports();
+            }
         }
     }
 
@@ -395,7 +429,7 @@ impl Local {
     fn count_slice(&self, task: TaskRef) {
         let now = exec::now_ns();
         let ran = now.saturating_sub(self.slice_began.replace(now));
-        task.get().ran_ns.fetch_add(ran, Ordering::Relaxed);
+        task.get().add_ran(ran);
     }
 
     /// Where the running fiber is, for whoever resumes it.
@@ -419,13 +453,21 @@ impl Local {
         self.slice_began.set(exec::now_ns());
     }
 
+    /// Leaves the running fiber until a moment of the clock.
+    pub(super) fn pause_until(&self, task: TaskRef, at_ns: u64) {
+        if at_ns > exec::now_ns() {
+            self.shared().timers.add(at_ns, Due::Fiber(self.place()));
+            self.pause(task);
+        }
+    }
+
     /// Nothing to do: looks for completions, lingers if that pays, sleeps.
     fn rest(&self, linger: &mut Linger) {
         let me = self.me();
         me.io.flush();
         self.feed_the_starving();
         let look = |wait| {
-            let some = self.look_around(wait) > 0;
+            let some = self.look_around(wait) + self.shared().fire_timers() > 0;
             self.shared().settle_rest();
             some || self.has_work()
         };
@@ -449,6 +491,8 @@ impl Local {
         if !ends && !look(true) {
             let timeout = if self.shared().services.are_there() { services::IDLE_MS } else { -1 };
             linger.sleep(|| me.bed.sleep(timeout));
+            // What it was woken for must not wait for the next task.
+            self.shared().fire_timers();
         }
         me.asleep.end();
     }

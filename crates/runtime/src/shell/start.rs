@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use exec::process::Pool;
-use sched::{Config, Layer, NodeId, Sched};
+use sched::{Config, Sched};
 
 use super::builtin::Engines;
 use super::signals::Mask;
@@ -19,7 +19,7 @@ use crate::files::Files;
 use crate::machine;
 use crate::options::Options;
 use crate::statistics::{Overlap, Statistics};
-use crate::storage::{LayerSpec, Scope};
+use crate::storage::LayerSpec;
 use crate::store::Store;
 use crate::trace::Trace;
 
@@ -51,19 +51,10 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-fn layer(spec: &LayerSpec) -> Layer {
-    Layer {
-        name: spec.name.clone(),
-        bandwidth: spec.bandwidth(),
-        capacity: spec.capacity,
-        node: (spec.scope == Scope::Node).then_some(NodeId(0)),
-    }
-}
-
 fn state(options: &Options) -> Result<State, StartError> {
     let layers = &options.storage.layers;
     let sched = Sched::new(Config {
-        layers: layers.iter().map(layer).collect(),
+        layers: layers.iter().map(LayerSpec::layer).collect(),
         policy: options.policy,
         processors: vec![options.workers as u32],
         stealing: options.stealing,

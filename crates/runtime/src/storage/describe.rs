@@ -60,7 +60,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// With the largest unit of which it has no more than three decimals, if the number stays short.
-fn amount(bytes: u64) -> String {
+pub(crate) fn amount(bytes: u64) -> String {
     let short = |unit: u64| bytes >= unit && bytes / unit < 1_000_000;
     let fits = |(_, unit): &&(&str, u64)| short(*unit) && bytes % (unit / 1000) == 0;
     let Some((name, unit)) = UNITS.iter().find(fits) else { return format!("{bytes}B") };

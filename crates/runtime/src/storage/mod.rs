@@ -10,6 +10,9 @@ mod values;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use sched::{Layer, NodeId};
+
+pub(crate) use describe::amount;
 pub use ops::{Curve, Point};
 pub use units::{parse_bandwidth, parse_bytes};
 
@@ -62,6 +65,16 @@ impl LayerSpec {
     pub fn bandwidth(&self) -> Option<u64> {
         let limit = self.limit.as_ref().map(|curve| curve.best().bandwidth);
         [self.read_bandwidth, self.write_bandwidth, limit].into_iter().flatten().min()
+    }
+
+    /// The layer as the scheduler of one node sees it.
+    pub(crate) fn layer(&self) -> Layer {
+        Layer {
+            name: self.name.clone(),
+            bandwidth: self.bandwidth(),
+            capacity: self.capacity,
+            node: (self.scope == Scope::Node).then_some(NodeId(0)),
+        }
     }
 
     /// The `[[layer]]` table that describes it.

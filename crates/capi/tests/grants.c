@@ -1,0 +1,114 @@
+/* I/O tasks run while their layer has a grant for them, on as few workers as there are. */
+#include "layers.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+enum { TASKS = 12 };
+
+static const char *const STORAGE = "[[layer]]\nname = \"fast\"\npath = \".\"\n"
+                                   "bandwidth = \"100MB/s\"\ncapacity = \"1GB\"\n"
+                                   "[[layer]]\nname = \"slow\"\npath = \"..\"\n"
+                                   "bandwidth = \"50MB/s\"\n";
+
+/* Tasks that are inside, in the order in which they came. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static al_task_id came[TASKS];
+static int came_count;
+static _Atomic int inside;
+static char datum;
+
+static void comes_and_waits(void *argument)
+{
+    (void)argument;
+    pthread_mutex_lock(&lock);
+    came[came_count++] = al_current_task();
+    pthread_mutex_unlock(&lock);
+    atomic_fetch_add(&inside, 1);
+    SAME(al_pause(), 0);
+    atomic_fetch_sub(&inside, 1);
+}
+
+static void nothing(void *argument)
+{
+    (void)argument;
+}
+
+/* Returns when every I/O task that may begin has: the only worker takes them first. */
+static void let_all_begin(void)
+{
+    al_access use = al_out(&datum);
+    spawn_whole(nothing, NULL, &use, 1);
+    SAME(al_wait_on(&datum), 0);
+}
+
+/* Of twelve tasks exactly so many are inside at once, from the first to the last. */
+static void run_at_most(al_io asked, int most)
+{
+    came_count = 0;
+    for (int i = 0; i < TASKS; i++) {
+        SAME(spawn_io("comes", comes_and_waits, NULL, asked), 0);
+    }
+    for (int over = 0; over < TASKS; over++) {
+        int left = TASKS - over;
+        let_all_begin();
+        SAME(inside, left < most ? left : most);
+        SAME(al_resume(came[over]), 0);
+    }
+    SAME(al_taskwait(), 0);
+    SAME(inside, 0);
+}
+
+static void looks_where_it_is(void *argument)
+{
+    const char **expected = argument;
+    char here[PATH_MAX];
+    CHECK(al_layer() != NULL && strcmp(al_layer(), expected[0]) == 0);
+    CHECK(realpath(al_layer_path(), here) != NULL && strcmp(here, expected[1]) == 0);
+}
+
+static void tasks_are_told_their_layer(void)
+{
+    char here[PATH_MAX], above[PATH_MAX];
+    CHECK(realpath(".", here) != NULL && realpath("..", above) != NULL);
+    const char *fast[] = {"fast", here}, *slow[] = {"slow", above};
+    al_io any = {0}, named = {.layer = "slow"}, large = {.size = 2000000000};
+    SAME(spawn_io(NULL, looks_where_it_is, fast, any), 0);
+    SAME(spawn_io(NULL, looks_where_it_is, slow, named), 0);
+    SAME(spawn_io(NULL, looks_where_it_is, slow, large), 0);
+    SAME(al_taskwait(), 0);
+    CHECK(al_layer() == NULL && al_layer_path() == NULL);
+}
+
+static void is_in_no_io_task(void *argument)
+{
+    (void)argument;
+    CHECK(al_layer() == NULL && al_layer_path() == NULL);
+}
+
+static void without_a_description_there_is_one_layer(void)
+{
+    char here[PATH_MAX];
+    const char *expected[] = {"default", here};
+    CHECK(realpath(".", here) != NULL);
+    SAME(al_start(NULL), 0);
+    al_io large = {.bandwidth = "1000GB/s", .size = 1000000000000};
+    SAME(spawn_io(NULL, looks_where_it_is, expected, large), 0);
+    SAME(al_stop(), 0);
+}
+
+int main(void)
+{
+    describe(STORAGE);
+    start_on_layers(1, 8, 0);
+    run_at_most((al_io){.bandwidth = "25MB/s", .layer = "fast"}, 4);
+    run_at_most((al_io){.bandwidth = "100MB/s"}, 1);
+    run_at_most((al_io){.bandwidth = "50MB/s"}, 3);
+    run_at_most((al_io){.size = 400000000, .layer = "fast"}, 2);
+    run_at_most((al_io){0}, 8);
+    tasks_are_told_their_layer();
+    spawn(is_in_no_io_task, NULL);
+    SAME(al_stop(), 0);
+    without_a_description_there_is_one_layer();
+    return 0;
+}
