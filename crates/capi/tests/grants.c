@@ -18,15 +18,39 @@ static int came_count;
 static _Atomic int inside;
 static char datum;
 
-static void comes_and_waits(void *argument)
+static void come(void)
 {
-    (void)argument;
     pthread_mutex_lock(&lock);
     came[came_count++] = al_current_task();
     pthread_mutex_unlock(&lock);
     atomic_fetch_add(&inside, 1);
+}
+
+static void comes_and_pauses(void *argument)
+{
+    (void)argument;
+    come();
     SAME(al_pause(), 0);
     atomic_fetch_sub(&inside, 1);
+}
+
+static void lets_go_on(al_task_id task)
+{
+    SAME(al_resume(task), 0);
+}
+
+/* The body is over at once; the task, and what it holds, is not. */
+static void comes_and_returns(void *argument)
+{
+    (void)argument;
+    SAME(al_events_add(1), 0);
+    come();
+}
+
+static void lets_end(al_task_id task)
+{
+    atomic_fetch_sub(&inside, 1);
+    SAME(al_events_fulfil(task, 1), 0);
 }
 
 static void nothing(void *argument)
@@ -43,20 +67,26 @@ static void let_all_begin(void)
 }
 
 /* Of twelve tasks exactly so many are inside at once, from the first to the last. */
-static void run_at_most(al_io asked, int most)
+static void come_and_go(al_io asked, int most, al_body comes, void (*goes)(al_task_id))
 {
     came_count = 0;
     for (int i = 0; i < TASKS; i++) {
-        SAME(spawn_io("comes", comes_and_waits, NULL, asked), 0);
+        SAME(spawn_io("comes", comes, NULL, asked), 0);
     }
     for (int over = 0; over < TASKS; over++) {
         int left = TASKS - over;
         let_all_begin();
         SAME(inside, left < most ? left : most);
-        SAME(al_resume(came[over]), 0);
+        goes(came[over]);
     }
     SAME(al_taskwait(), 0);
     SAME(inside, 0);
+}
+
+static void run_at_most(al_io asked, int most)
+{
+    come_and_go(asked, most, comes_and_pauses, lets_go_on);
+    come_and_go(asked, most, comes_and_returns, lets_end);
 }
 
 static void looks_where_it_is(void *argument)
@@ -97,6 +127,41 @@ static void without_a_description_there_is_one_layer(void)
     SAME(al_stop(), 0);
 }
 
+static _Atomic int written;
+static int file;
+
+static void writes_with_a_child(void *argument)
+{
+    int now = atomic_fetch_add(&inside, 1) + 1;
+    CHECK(now <= 10);
+    spawn(nothing, NULL);
+    SAME(al_pwrite(file, &now, sizeof now, (off_t)(uintptr_t)argument), sizeof now);
+    atomic_fetch_add(&written, 1);
+    atomic_fetch_sub(&inside, 1);
+}
+
+static void spawns_writers(void *argument)
+{
+    for (int i = 0; i < 500; i++) {
+        al_io asked = {.bandwidth = "10MB/s", .layer = "fast"};
+        SAME(spawn_io("writes", writes_with_a_child, argument, asked), 0);
+        spawn(nothing, NULL);
+    }
+}
+
+/* Several workers, tasks of both kinds, parents and children. */
+static void many_at_once(void)
+{
+    file = scratch(0);
+    CHECK(file >= 0);
+    start_on_layers(4, 16, 0);
+    for (uintptr_t i = 0; i < 4; i++) {
+        spawn(spawns_writers, (void *)(i * 8));
+    }
+    SAME(al_stop(), 0);
+    SAME(written, 2000);
+}
+
 int main(void)
 {
     describe(STORAGE);
@@ -109,6 +174,7 @@ int main(void)
     tasks_are_told_their_layer();
     spawn(is_in_no_io_task, NULL);
     SAME(al_stop(), 0);
+    many_at_once();
     without_a_description_there_is_one_layer();
     return 0;
 }
