@@ -143,6 +143,9 @@ pub(crate) struct Executors {
     pub(crate) pipeline: Pipeline,
     /// Free slots of all I/O executors and engines.
     pub(crate) io_free: u32,
+    /// Something changed for I/O tasks since they were last looked at: one came, or one of the
+    /// executors that run them, or what it holds (and with it a layer), is another.
+    pub(crate) io_changed: bool,
     /// Nodes on which something changed since tasks were last sent, each once.
     touched: Vec<usize>,
     /// Nodes with an idle compute executor, where there are several nodes.
@@ -154,7 +157,8 @@ impl Executors {
         let node = |count: &u32| Node { processors: *count, ..Node::default() };
         let nodes = processors.iter().map(node).collect();
         let (touched, idle_nodes) = (Vec::new(), BTreeSet::new());
-        Executors { all: BTreeMap::new(), nodes, pipeline, io_free: 0, touched, idle_nodes }
+        let (all, io_free, io_changed) = (BTreeMap::new(), 0, false);
+        Executors { all, nodes, pipeline, io_free, io_changed, touched, idle_nodes }
     }
 
     pub(crate) fn add(&mut self, id: ExecutorId, kind: Kind, node: NodeId, slots: u32) {
@@ -168,6 +172,7 @@ impl Executors {
         let place = &mut self.nodes[node.0 as usize];
         place.count(id, &self.all[&id], self.pipeline.tasks_max, true);
         self.io_free += free;
+        self.io_changed |= kind.is_io();
         self.after(node.0 as usize);
     }
 
@@ -209,6 +214,7 @@ impl Executors {
         change(executor);
         node.count(id, executor, self.pipeline.tasks_max, true);
         self.io_free += executor.free_slots();
+        self.io_changed |= executor.kind.is_io();
         self.after(at);
     }
 
@@ -271,6 +277,7 @@ impl Executors {
         let at = executor.node.0 as usize;
         self.nodes[at].count(id, &executor, self.pipeline.tasks_max, false);
         self.io_free -= executor.free_slots();
+        self.io_changed |= executor.kind.is_io();
         self.after(at);
         Some(executor)
     }

@@ -29,7 +29,11 @@ impl Sched {
                 self.ready.push(node, priority, serial, task);
                 self.executors.touch(node);
             }
-            Kind::Io | Kind::Engine => self.queue_io(record.group, record.request()),
+            Kind::Io | Kind::Engine => {
+                let (group, request) = (record.group, record.request());
+                self.executors.io_changed = true;
+                self.queue_io(group, request);
+            }
         }
     }
 
@@ -184,11 +188,22 @@ impl Sched {
             self.dispatch_tuned(out);
             return;
         }
+        // Compute tasks that come and go must not pay for I/O tasks that wait.
+        if !self.executors.io_changed {
+            return;
+        }
         while self.executors.io_free > 0 && !self.policy.is_empty() {
-            let Some((request, slot)) = self.policy.next(&self.room()) else { return };
+            let Some((request, slot)) = self.policy.next(&self.room()) else { break };
             self.policy.remove(&request);
             self.send_io(&request, slot, out);
         }
+        self.executors.io_changed = false;
+    }
+
+    /// Whether an I/O task waits that could be sent, and nobody would look.
+    pub(crate) fn overlooks_io(&self) -> bool {
+        let looks = self.tuner.is_used() || self.executors.io_changed;
+        !looks && self.executors.io_free > 0 && self.policy.next(&self.room()).is_some()
     }
 
     /// Sends an I/O task with the grant that it asks for.

@@ -68,6 +68,9 @@ impl Sched {
                 return Err(format!("{id:?} holds more than its {} slots", executor.slots));
             }
         }
+        if self.overlooks_io() {
+            return Err("an I/O task could be sent, and nothing changed".into());
+        }
         for id in self.layers.ranked() {
             let expected = grants.get(id).copied().unwrap_or_default();
             if self.layers.granted(*id) != Some(expected) {
