@@ -217,7 +217,65 @@ fn a_layer_is_not_set_aside_for_a_function_without_tasks() {
     assert_eq!(learning.running, [other.id], "the epoch waits for an idle layer");
     learning.end(other.id, 10);
     learning.group(10);
-    assert_eq!(learning.tuned().registry, [entry(25, 4, 10)]);
+    let mean_of_four = Entry { tasks: 4, ..entry(33, 3, 10) };
+    assert_eq!(learning.tuned().registry, [mean_of_four], "there were never four at once");
+}
+
+#[test]
+fn an_epoch_of_few_at_once_says_nothing_about_many() {
+    let mut learning = Learning::new(160, 16);
+    let spec = auto(&learning.driver);
+    learning.submit(&spec, 2);
+    for _ in 0..14 {
+        learning.submit(&spec, 1);
+        learning.end(learning.running[0], 100);
+    }
+    learning.group(100);
+    let two_at_once = Entry { tasks: 16, ..entry(53, 3, 100) };
+    assert_eq!(learning.tuned().registry, [two_at_once], "two, three for a moment");
+    assert_eq!(learning.constraint(), 106, "and on from there");
+}
+
+/// A function whose tasks came so slowly that it learned with three at once, of sixteen.
+fn learned_with_few() -> Learning {
+    let mut learning = Learning::new(160, 16);
+    let spec = auto(&learning.driver);
+    learning.submit(&spec, 2);
+    for _ in 0..14 {
+        learning.submit(&spec, 1);
+        learning.end(learning.running[0], 100);
+    }
+    learning.group(100);
+    learning.submit(&spec, 1);
+    learning.group(90);
+    assert_eq!(learning.tuned().progress, Progress::Chosen { constraint: 53 });
+    learning.submit(&spec, 300);
+    assert_eq!(learning.constraint(), 26, "many wait: twice as many at once are tried");
+    assert_eq!(learning.group(100), 3, "when those before are through");
+    learning
+}
+
+#[test]
+fn when_many_wait_at_last_more_at_once_are_tried_while_it_gains() {
+    let mut learning = learned_with_few();
+    for (at_once, constraint) in [(6, 26), (12, 13), (16, 10)] {
+        assert_eq!(learning.constraint(), constraint);
+        assert_eq!(learning.group(110), at_once);
+    }
+    assert_eq!(learning.tuned().progress, Progress::Chosen { constraint: 10 }, "what all may");
+}
+
+#[test]
+fn more_at_once_that_do_not_gain_are_not_tried_further() {
+    let mut learning = learned_with_few();
+    assert_eq!(learning.group(201), 6);
+    for _ in 0..40 {
+        learning.submit(&auto(&learning.driver), 1);
+        assert_eq!(learning.tuned().progress, Progress::Chosen { constraint: 53 });
+        learning.group(100);
+    }
+    let tried: Vec<u64> = learning.tuned().registry.iter().map(|e| e.constraint).collect();
+    assert_eq!(tried, [26, 53]);
 }
 
 #[test]

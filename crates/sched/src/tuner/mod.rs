@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 use graph::TaskId;
 
 use self::adaptive::{Curve, Sample, Window};
-use self::learning::{Ground, Learner, Phase};
+use self::learning::{Ground, Learner, Phase, Run};
 pub use self::words::*;
 use crate::api::{FunctionId, Kind, LayerId, Time};
 use crate::executors::Executors;
@@ -420,7 +420,13 @@ impl Tuner {
     fn off(&mut self, task: TaskId, ran: Option<u64>, view: &View<'_>) -> Option<WindowKey> {
         let flight = self.flights.remove(&task)?;
         if let Some((id, number)) = flight.epoch {
-            self.learners[id as usize].1.ended(number, ran, flight.bytes, view.now);
+            let run = ran.map(|ran| Run {
+                ran,
+                on_layer_ns: view.now.saturating_sub(flight.started),
+                area: self.lanes[flight.layer.0 as usize].area - flight.area,
+                bytes: flight.bytes,
+            });
+            self.learners[id as usize].1.ended(number, run, view.now);
             if self.learners[id as usize].1.epoch().is_none() {
                 self.leave(id, flight.layer);
                 self.choose(flight.group, view);
