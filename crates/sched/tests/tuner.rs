@@ -455,16 +455,19 @@ fn disks_alike_on_different_nodes_learn_once() {
     let mut driver = two_disks();
     let tasks: Vec<Taken> = (0..9).map(|_| driver.submit(auto(&driver))).collect();
     let sent = |taken: &[Taken]| taken.iter().flat_map(|task| runs(&task.out)).count();
-    assert_eq!(sent(&tasks), 2, "an epoch on one of them");
-    let others = [driver.submit(driver.io("other", 9, 0)), driver.submit(driver.io("other", 9, 0))];
-    assert_eq!(others[0].out, [run_at(others[0].id, E1, 1, Some(1))], "the other one is free");
+    assert_eq!(sent(&tasks), 3, "an epoch on one of them, and one task meanwhile on the other");
+    let learns = |driver: &Driver, task: usize| driver.sched.is_learning(tasks[task].id);
+    assert!(learns(&driver, 0) && !learns(&driver, 1) && learns(&driver, 2));
+    let out = driver.done_with(tasks[1].id, E1, &[], 1);
+    assert_eq!(runs(&out), [tasks[3].id], "as many there as the middle of what could be: one");
     driver.done_with(tasks[0].id, E0, &[], 100);
-    driver.done_with(tasks[1].id, E0, &[], 100);
-    driver.done_with(tasks[2].id, E0, &[], 60);
+    driver.done_with(tasks[2].id, E0, &[], 100);
+    driver.done_with(tasks[4].id, E0, &[], 60);
     let tuned = driver.sched.tuned();
     assert_eq!(tuned.len(), 1);
     assert_eq!(tuned[0].progress, Progress::Chosen { constraint: 50 });
     assert_eq!(driver.sched.granted(LayerId(0)).map(|granted| granted.bandwidth), Some(100));
+    assert_eq!(tuned[0].registry, [entry(50, 2, 100)], "what ran meanwhile counts for nothing");
 }
 
 #[test]
@@ -473,10 +476,13 @@ fn tasks_that_name_the_other_disk_take_the_epoch_there() {
     let first = driver.submit(auto(&driver));
     let there = TaskSpec { layer: Some(LayerId(1)), ..auto(&driver) };
     let second = driver.submit(there.clone());
-    assert_eq!(second.out, [], "the epoch is on the first disk");
-    let out = driver.done_with(first.id, E0, &[], 100);
-    assert_eq!(runs(&out), [second.id], "nothing more to run on the first");
-    driver.done_with(second.id, E1, &[], 50);
+    assert_eq!(runs(&second.out), [second.id]);
+    assert!(!driver.sched.is_learning(second.id), "the epoch is on the first disk");
+    driver.done_with(second.id, E1, &[], 1);
+    driver.done_with(first.id, E0, &[], 100);
+    let third = driver.submit(there);
+    assert!(driver.sched.is_learning(third.id), "nothing more to run on the first");
+    driver.done_with(third.id, E1, &[], 50);
     assert_eq!(driver.sched.tuned()[0].registry, [entry(50, 2, 75)]);
 }
 

@@ -163,6 +163,18 @@ impl Learner {
         (next <= max.min(ground.bandwidth)).then_some(next)
     }
 
+    /// Under what tasks run on a layer alike while the function learns on another one: what was
+    /// best so far, by the tasks that end in a given time; the middle, by ratio, of what could be
+    /// if nothing is known.
+    pub(crate) fn meanwhile(&self, ground: &Ground) -> u64 {
+        let rate = |entry: &Entry| u64::from(entry.most) * 1_000_000_000 / entry.mean_ns.max(1);
+        let best =
+            self.registry.entries().iter().max_by_key(|entry| (rate(entry), entry.constraint));
+        let (low, high) = self.bounds.map_or((1, u64::MAX), |bounds| (bounds.min, bounds.max));
+        let middle = ground.bandwidth / u64::from(ground.slots.max(1)).isqrt().max(1);
+        best.map_or(middle.clamp(low, high.min(ground.bandwidth)), |entry| entry.constraint)
+    }
+
     fn lowest(&self) -> Option<&Entry> {
         self.registry.entries().first()
     }
@@ -220,9 +232,9 @@ impl Learner {
         }
     }
 
-    /// A task of the epoch begins; the number of the epoch.
-    pub(crate) fn started(&mut self, now: Time) -> Option<u32> {
-        let epoch = self.epoch_mut()?;
+    /// A task begins on a layer; the number of the epoch there, to which it then belongs.
+    pub(crate) fn started(&mut self, layer: LayerId, now: Time) -> Option<u32> {
+        let epoch = self.epoch_mut().filter(|epoch| epoch.ground.layer == layer)?;
         assert!(epoch.takes_more(), "an epoch takes no more tasks than run at once");
         epoch.running += 1;
         epoch.moved_at = now;
@@ -253,12 +265,10 @@ impl Learner {
         let (ground, tried, at_once) = (epoch.ground, epoch.constraint, epoch.at_once());
         let mean = epoch.sum_ns / u128::from(epoch.ended.max(1));
         let (ended, bytes) = (epoch.ended, epoch.bytes);
-        let filled = at_once == epoch.most;
-        let highest = self.bounds.map_or(ground.bandwidth, |bounds| bounds.max);
-        let constraint = match filled {
-            true => tried,
-            false => (ground.bandwidth / u64::from(at_once)).clamp(tried, highest.max(tried)),
-        };
+        let highest = self.bounds.map_or(ground.bandwidth, |bounds| bounds.max.max(tried));
+        let fewer = (ground.bandwidth / u64::from(at_once)).clamp(tried, highest);
+        let filled = most(&ground, fewer) == epoch.most;
+        let constraint = if filled { tried } else { fewer };
         let entry = Entry {
             constraint,
             most: most(&ground, constraint),
@@ -295,11 +305,13 @@ impl Learner {
             let (new, old) = (u128::from(entry.mean_ns), u128::from(lowest.mean_ns));
             new * u128::from(lowest.most) < old * u128::from(entry.most)
         });
-        self.untried =
-            self.untried.filter(|untried| filled && gains && *untried < entry.constraint);
-        self.epochs.push(entry);
+        let lower = |untried: &u64| filled && gains && *untried < entry.constraint;
+        self.untried = self.untried.filter(lower);
         if filled {
+            self.epochs.push(entry);
             self.registry.add(entry);
+        } else {
+            self.abandoned += 1;
         }
         self.settle(entry.constraint);
     }

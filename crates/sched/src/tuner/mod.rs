@@ -336,7 +336,8 @@ impl Tuner {
         if at != layer {
             let stays = running > 0 || self.wanted(id, at, view);
             if stays || !free || !self.could_run(group, layer, view) {
-                return None;
+                let open = self.aside[layer.0 as usize].is_none();
+                return open.then(|| self.learners[id as usize].1.meanwhile(&ground));
             }
             self.leave(id, at);
             self.learners[id as usize].1.epoch_mut()?.ground = ground;
@@ -398,7 +399,7 @@ impl Tuner {
             window.expect("it admitted the task").running += 1;
         } else if view.ground(layer, group.kind).is_some() {
             let id = self.learner(found.group, layer, view);
-            let number = self.learners[id as usize].1.started(view.now);
+            let number = self.learners[id as usize].1.started(layer, view.now);
             epoch = number.map(|number| (id, number));
         }
         let area = self.lanes[layer.0 as usize].area;

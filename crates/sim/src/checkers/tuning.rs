@@ -215,23 +215,22 @@ fn rules(told: &Told) -> Result<(), Fault> {
         if bounds.is_some_and(|b| !(b.min..=b.max).contains(&epoch.constraint)) {
             return fault("a constraint is out of bounds");
         }
+        // More at once than ever before are tried if the first epoch had fewer than it could.
+        let lowest = kept.iter().map(|entry| entry.constraint).min();
+        if lowest.is_some_and(|lowest| epoch.constraint < lowest) {
+            if told.epochs[0].most == told.epochs[0].tasks || epoch.most != epoch.tasks {
+                return fault("a constraint is below the lowest");
+            }
+            (grew, kept) = (true, [&[*epoch], &kept[..]].concat());
+            continue;
+        }
+        let row = before.filter(|_| !grew);
         let above = |before: &Entry| match bounds {
             None => epoch.constraint >= before.constraint * 2,
             Some(_) => epoch.constraint > before.constraint,
         };
-        let row = before.filter(|_| !grew);
-        // More at once than ever before are tried if the first epoch had fewer than it could.
-        grew |= !row.is_none_or(above);
-        if grew && told.epochs[0].most == told.epochs[0].tasks {
+        if grew || !row.is_none_or(above) {
             return fault("a constraint is not far enough above the one before");
-        }
-        let lowest = kept.iter().map(|entry| entry.constraint).min();
-        if grew {
-            let same = |entry: &&Entry| **entry == *epoch;
-            kept.extend(
-                told.registry.iter().find(same).filter(|_| Some(epoch.constraint) < lowest),
-            );
-            continue;
         }
         let halved = row.is_none_or(|before| epoch.mean_ns * 2 <= before.mean_ns);
         kept.extend((bounds.is_some() || halved).then_some(*epoch));
@@ -243,7 +242,6 @@ fn rules(told: &Told) -> Result<(), Fault> {
             return fault("learning went on though the time did not halve");
         }
     }
-    kept.sort_by_key(|entry| entry.constraint);
     match (kept == told.registry, told.progress) {
         (false, _) => fault("the registry has other epochs than it should"),
         (true, Progress::Chosen { constraint }) if !kept.is_empty() => {
