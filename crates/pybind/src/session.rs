@@ -128,7 +128,9 @@ impl Session {
             ..Options::default()
         };
         options.workers = workers.unwrap_or(options.workers);
-        options.io_executors = io_executors.unwrap_or(options.io_executors);
+        if let Some(at_once) = io_executors {
+            (options.io_executors, options.io_executors_extra) = (at_once, 0);
+        }
         options.store_bytes_max = memory.or(options.store_bytes_max);
         let started = py.detach(|| runtime::Session::start(options));
         let inner = started.map_err(|error| match error {

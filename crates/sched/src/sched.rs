@@ -225,8 +225,8 @@ impl Sched {
     pub fn handle(&mut self, now: Time, event: Event, out: &mut Vec<Instruction>) {
         self.now = self.now.max(now);
         match event {
-            Event::ExecutorUp { executor, kind, node, slots } => {
-                self.executors.add(executor, kind, node, slots);
+            Event::ExecutorUp { executor, kind, node, slots, extra } => {
+                self.executors.add(executor, kind, node, (slots, extra));
             }
             Event::ExecutorLost { executor, started, reason } => {
                 self.lose(executor, &started, &reason, out);

@@ -388,6 +388,7 @@ fn the_engine_has_slots_of_its_own_that_others_do_not_learn_with() {
         kind: Kind::Engine,
         node: NodeId(0),
         slots: 128,
+        extra: 0,
     };
     learning.driver.event(engine);
     learning.submit(&auto(&learning.driver), 8);
@@ -399,6 +400,7 @@ fn the_engine_has_slots_of_its_own_that_others_do_not_learn_with() {
         kind: Kind::Engine,
         node: NodeId(0),
         slots: 128,
+        extra: 0,
     });
     following.submit(&adaptive, 40);
     match following.tuned().progress {

@@ -74,7 +74,13 @@ impl Core {
         };
         for worker in 0..workers as u32 {
             let executor = ExecutorId(worker);
-            let up = Event::ExecutorUp { executor, kind: Kind::Compute, node: NodeId(0), slots: 1 };
+            let up = Event::ExecutorUp {
+                executor,
+                kind: Kind::Compute,
+                node: NodeId(0),
+                slots: 1,
+                extra: 0,
+            };
             core.sched.handle(0, up, &mut core.out);
         }
         core
