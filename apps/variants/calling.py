@@ -116,9 +116,11 @@ def joint(genome: Genome, samples: Sequence[str], found: Sequence[Evidence]) -> 
             f"{number[code]}:{deep}"
             for code, deep in zip(own.tolist(), depth[:, at].tolist(), strict=True)
         )
+        alternatives = ",".join(piled.LETTERS[code] for code in present)
+        quality = against[called[:, at], at].max()
         lines.append(
             f"{genome.name}\t{at + 1}\t.\t{genome.sequence[at]}\t"
-            f"{','.join(piled.LETTERS[code] for code in present)}\t{against[:, at].max()}\tPASS\t"
+            f"{alternatives}\t{quality}\tPASS\t"
             f"NS={len(known)};AF={shares}\tGT:DP\t{genotypes}\n"
         )
     return _header(genome, samples, (
