@@ -1,12 +1,12 @@
 //! [`Session`]: calls into the runtime.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use runtime::{
@@ -188,6 +188,11 @@ impl Session {
             asynchronous,
             returns,
         };
+        let (constraint, tuning) = (spec.constraint, spec.tuning);
+        if let Err(text) = py.detach(|| self.inner.measure_for(constraint, tuning)) {
+            let category = py.get_type::<PyRuntimeWarning>();
+            PyErr::warn(py, &category, &CString::new(text)?, 2)?;
+        }
         let id = self.inner.function(spec).map_err(errors::session)?;
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.insert(id, (name, returns));
