@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-import alongside as al
-
-from .spans import Span, now_ns
+from . import files
+from .spans import Span
 
 
 def write(path: str, arrays: Iterable[Any]) -> Span:
     """Write a checkpoint of these arrays; it is durable when this returns."""
-    start_ns = now_ns()
-    with al.open(path, "wb") as file:
+
+    def fill(file: IO[bytes]) -> None:
         for array in arrays:
             np.lib.format.write_array(file, array, allow_pickle=False)
-        written = file.tell()
-        al.fsync(file)
-    return Span("checkpoint", start_ns, now_ns(), bytes=written)
+
+    return files.write(path, fill)
 
 
 def difference(path: Path, expected: Iterable[tuple[str, Any]]) -> str:

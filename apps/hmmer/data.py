@@ -1,17 +1,15 @@
 """Finds the input in the installed wheels and splits it into fragments.
 
 The profile HMMs are the data files of the wheel `bigecyhmm`, the proteome is test data of the
-wheel `pyhmmer`. Both are found through the wheels' metadata: bigecyhmm is never imported (its
-own dependencies need not be there), and nothing is copied.
+wheel `pyhmmer`.
 """
 
 from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +19,7 @@ import numpy.typing as npt
 from pyhmmer.easel import Alphabet, DigitalSequence, DigitalSequenceBlock, SequenceFile
 from pyhmmer.plan7 import HMM, HMMFile
 
+from apps.common import wheels
 from apps.common.spans import Span, now_ns
 
 from .records import SequenceHead, pack, unpack
@@ -34,10 +33,6 @@ REMEDY = {
     SEQUENCE_WHEEL: "python -m pip install pyhmmer",
 }
 PACK_LEVEL = 1  # zlib: profiles shrink to 40 % at little cost
-
-
-class DataMissingError(Exception):
-    """The input is not installed; the text says what to do."""
 
 
 class Input(NamedTuple):
@@ -64,33 +59,22 @@ class Fragment(NamedTuple):
     span: Span
 
 
-def _installed(wheel: str, matches: Callable[[str], bool], what: str) -> list[Path]:
-    """Return the files of an installed wheel whose path below the package `matches`."""
-    try:
-        listed = metadata.distribution(wheel).files or []
-    except metadata.PackageNotFoundError:
-        listed = []
-    prefix = f"{wheel}/"
-    names = (f for f in listed if str(f).startswith(prefix) and matches(str(f)[len(prefix) :]))
-    found = sorted(path for path in (Path(str(f.locate())) for f in names) if path.is_file())
-    if not found:
-        raise DataMissingError(
-            f"{what} not found: they come with the wheel {wheel!r}, which is not installed "
-            f"in this Python. Install it with\n    {REMEDY[wheel]}"
-        )
-    return found
-
-
 def find_input(every_hmm: int = 1) -> Input:
     """Find the whole input, or every `every_hmm`-th profile with all sequences.
 
     Raises DataMissingError with the pip command if a wheel is not installed.
     """
-    hmms = _installed(
-        HMM_WHEEL, lambda n: n.startswith(HMM_FOLDER) and n.endswith(".hmm"), "the profile HMMs"
+    hmms = wheels.files_of(
+        HMM_WHEEL,
+        lambda name: name.startswith(HMM_FOLDER) and name.endswith(".hmm"),
+        "the profile HMMs",
+        REMEDY[HMM_WHEEL],
     )
-    (sequence_file,) = _installed(
-        SEQUENCE_WHEEL, lambda n: n == SEQUENCE_FILE, "the proteome's sequences"
+    (sequence_file,) = wheels.files_of(
+        SEQUENCE_WHEEL,
+        lambda name: name == SEQUENCE_FILE,
+        "the proteome's sequences",
+        REMEDY[SEQUENCE_WHEEL],
     )
     lengths = tuple(len(sequence) for sequence in read_sequences(sequence_file))
     return Input(tuple(hmms[::every_hmm]), sequence_file, len(lengths), lengths)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import alongside as al
-from apps.common import layers, report
+from apps.common import layers, report, wheels
 from apps.common.command import prepared, timed
 
 from . import app, balance, data
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     try:
         runs = Runs(options)
-    except (data.DataMissingError, ValueError) as error:
+    except (wheels.DataMissingError, ValueError) as error:
         print(f"hmmer: {error}", file=sys.stderr)
         return 2
     runs.prepare()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.common import report
+from apps.common import report, wheels
 from apps.common.checkpoints import Checkpoints
 from apps.common.spans import Span
 
@@ -124,7 +124,7 @@ def test_a_missing_wheel_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatc
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "distribution", absent)
-    with pytest.raises(data.DataMissingError, match="pip install --no-deps bigecyhmm"):
+    with pytest.raises(wheels.DataMissingError, match="pip install --no-deps bigecyhmm"):
         data.find_input()
 
 

@@ -14,6 +14,7 @@ from apps.grayscott.run import GrayScott
 from apps.hmmer.application import Hmmer
 from apps.kmeans.app import Shape as KMeansShape
 from apps.kmeans.run import KMeans
+from apps.variants.run import Variants
 
 IO_EXECUTORS = 16
 
@@ -45,12 +46,17 @@ def _hmmer(quick: bool) -> Application:
     return Hmmer(8 if quick else 1, (6, 4) if quick else (24, 8), 500_000)
 
 
+def _variants(quick: bool) -> Application:
+    return Variants(24 if quick else 96)
+
+
 APPLICATIONS: dict[str, Callable[[bool], Application]] = {
     "hmmer": _hmmer,
     "kmeans1": _kmeans(1),
     "kmeans3": _kmeans(3),
     "kmeans6": _kmeans(6),
     "grayscott": _grayscott,
+    "variants": _variants,
 }
 
 

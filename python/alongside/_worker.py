@@ -279,7 +279,9 @@ def report(job: Job, error: BaseException, bytes_read: int = 0, bytes_written: i
 
 
 class Pool:
-    """The threads of the I/O worker. One always waits for the next run."""
+    """The threads of the I/O worker. One always waits for the next run, a few at most."""
+
+    IDLE_MAX = 8
 
     def __init__(self, worker: _native.Worker, functions: Functions) -> None:
         self.worker = worker
@@ -294,6 +296,9 @@ class Pool:
         """The loop of one thread."""
         while True:
             with self.lock:
+                if self.waiting >= self.IDLE_MAX:
+                    self.threads -= 1
+                    return
                 self.waiting += 1
             job = self.worker.next()
             with self.lock:

@@ -49,7 +49,8 @@ class Session(concurrent.futures.Executor):
 
     `workers`: compute processes, one task each (default: the processors of this process).
     `io_executors`: how many I/O tasks run at once, besides the built-in ones (default: 4 for each
-    processor, at least 8).
+    processor, at least 8, and up to 256 of those whose number their layer's bandwidth limits: with
+    a `bandwidth` of their own, or `"adaptive"`).
     `storage`: a TOML file that describes the storage layers (default: the working directory).
     `io_policy`: in which order ready I/O tasks get bandwidth: `"fcfs"`.
     `trace`: a file to write the timeline to at the end, for Perfetto; True only records it.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from alongside import _native
@@ -44,6 +46,13 @@ def test_rows_compare_with_the_best_static_constraint_and_the_baseline():
     assert rows["app_auto"].ratio == pytest.approx(1.2)
     assert rows["app_best_static"].ratio == pytest.approx(0.5)
     assert rows["app_unconstrained"].against == {"baseline": 10.0}
+
+
+@pytest.mark.parametrize(("application", "target"), [("kmeans3", 1.05), ("variants", 1.08)])
+def test_an_application_with_many_kinds_of_checkpoints_may_lose_more(application, target):
+    made = replace(case("congested", static_4=5.0), name=application)
+    rows = {row.row: row for row in bench.rows_of(made)}
+    assert rows[f"{application}_adaptive"].target == target
 
 
 def test_on_a_layer_without_congestion_nothing_may_be_lost():

@@ -49,10 +49,12 @@ typedef struct al_options {
     unsigned depth;
     /* "auto", "io_uring" or "threads"; NULL: $ALONGSIDE_ENGINE, else auto */
     const char *engine;
-    /* I/O tasks (see al_io) that run at once; 0: four for each processor, at least eight */
+    /* I/O tasks (see al_io) that run at once; 0: four for each processor, at least eight, and up to
+     * 256 where the bandwidth of their layers limits them */
     unsigned io_executors;
     /* a file that describes the storage layers (docs/storage.md); NULL: there is one layer,
-     * "default", the working directory without limits */
+     * "default", the working directory; it is measured when the first task asks for a bandwidth,
+     * which takes five seconds at most, and has no limits before */
     const char *storage;
     /* a file with what "auto" has learned, as Python's Session(learned=) has it: read by al_start,
      * if it is there, and written by al_stop; NULL: nothing is kept */

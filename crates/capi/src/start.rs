@@ -158,6 +158,11 @@ unsafe fn read(asked: &AlOptions) -> Result<Options, String> {
         depth: or(asked.depth as usize, defaults.depth as usize) as u32,
         engine,
         io_executors: or(asked.io_executors as usize, defaults.io_executors),
+        // A number that was asked for is meant.
+        io_executors_extra: match asked.io_executors {
+            0 => defaults.io_executors_extra,
+            _ => 0,
+        },
         storage: path(asked.storage),
         learned: path(asked.learned),
     })

@@ -122,8 +122,14 @@ static void without_a_description_there_is_one_layer(void)
     const char *expected[] = {"default", here};
     CHECK(realpath(".", here) != NULL);
     SAME(al_start(NULL), 0);
-    al_io large = {.bandwidth = "1000GB/s", .size = 1000000000000};
+    al_io large = {.size = 1000000000000}, slow = {.bandwidth = "1kB/s"};
+    al_io fast = {.bandwidth = "1000TB/s"};
     SAME(spawn_io(NULL, looks_where_it_is, expected, large), 0);
+    /* It is measured now: nothing is as fast as this. */
+    SAME(spawn_io(NULL, looks_where_it_is, expected, slow), 0);
+    al_set_message_hook(keep_message, NULL);
+    SAME(spawn_io(NULL, looks_where_it_is, expected, fast), -EINVAL);
+    al_set_message_hook(NULL, NULL);
     SAME(al_stop(), 0);
 }
 

@@ -1,12 +1,12 @@
 //! [`Session`]: calls into the runtime.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use runtime::{
@@ -128,7 +128,9 @@ impl Session {
             ..Options::default()
         };
         options.workers = workers.unwrap_or(options.workers);
-        options.io_executors = io_executors.unwrap_or(options.io_executors);
+        if let Some(at_once) = io_executors {
+            (options.io_executors, options.io_executors_extra) = (at_once, 0);
+        }
         options.store_bytes_max = memory.or(options.store_bytes_max);
         let started = py.detach(|| runtime::Session::start(options));
         let inner = started.map_err(|error| match error {
@@ -186,6 +188,11 @@ impl Session {
             asynchronous,
             returns,
         };
+        let (constraint, tuning) = (spec.constraint, spec.tuning);
+        if let Err(text) = py.detach(|| self.inner.measure_for(constraint, tuning)) {
+            let category = py.get_type::<PyRuntimeWarning>();
+            PyErr::warn(py, &category, &CString::new(text)?, 2)?;
+        }
         let id = self.inner.function(spec).map_err(errors::session)?;
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.insert(id, (name, returns));

@@ -15,6 +15,9 @@ const IO_EXECUTORS_MIN: usize = 8;
 /// The most compute workers that can be asked for (each needs a place in shared memory, and
 /// so do their replacements).
 pub const WORKERS_MAX: usize = 200;
+/// I/O tasks at once, with those that the bandwidth of their layers limits, unless a number was
+/// asked for. Tens of writers saturate what storage there is in a node; hundreds, a cluster's.
+const IO_EXECUTORS_LIMITED: usize = 256;
 /// The most I/O executors that can be asked for.
 pub const IO_EXECUTORS_MAX: usize = 4000;
 
@@ -23,8 +26,11 @@ pub const IO_EXECUTORS_MAX: usize = 4000;
 pub struct Options {
     /// Compute worker processes.
     pub workers: usize,
-    /// Threads of the I/O worker process.
+    /// I/O tasks at once, if nothing else limits them: threads of the I/O worker process, which
+    /// come and go with need.
     pub io_executors: usize,
+    /// How many more at once where the bandwidth of their layers limits them.
+    pub io_executors_extra: usize,
     /// Bytes that the object store may have in use; `None`: 60 % of the memory.
     pub store_bytes_max: Option<u64>,
     /// Freed bytes of the object store that are kept, ready to be used again.
@@ -52,11 +58,17 @@ pub(crate) fn io_executors() -> usize {
     wanted.min(IO_EXECUTORS_MAX)
 }
 
+/// How many more at once where the bandwidth of their layers limits them, unless said otherwise.
+pub(crate) fn io_executors_extra() -> usize {
+    IO_EXECUTORS_LIMITED.saturating_sub(io_executors())
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options {
             workers: machine::processors().min(WORKERS_MAX),
             io_executors: io_executors(),
+            io_executors_extra: io_executors_extra(),
             store_bytes_max: None,
             store_bytes_retained: 1 << 30,
             storage: Storage::default(),
@@ -91,7 +103,7 @@ impl Options {
     pub(crate) fn check(&self) -> Result<(), String> {
         let ranged = [
             ("workers", self.workers, WORKERS_MAX),
-            ("io_executors", self.io_executors, IO_EXECUTORS_MAX),
+            ("io_executors", self.io_executors, IO_EXECUTORS_MAX - self.io_executors_extra),
         ];
         for (name, given, max) in ranged {
             if given == 0 || given > max {

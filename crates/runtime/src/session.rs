@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use exec::limiter::Limiters;
 use ops::Curve;
 use parking_lot::Mutex;
-use sched::{DatumId, DatumKind, Learned, TaskId};
+use sched::{Constraint, DatumId, DatumKind, LayerId, Learned, TaskId, Tuning};
 
 use crate::failures::FailureReport;
 use crate::files::{FileDatum, FileError, Files};
@@ -27,6 +28,8 @@ use crate::trace::{self, Graph, Record};
 struct Inner {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The layer that nobody described is measured, or somebody is at it.
+    measured: AtomicBool,
 }
 
 impl Inner {
@@ -71,7 +74,11 @@ impl Session {
     /// An option makes no sense, or the system refuses processes, threads or memory.
     pub fn start(options: Options) -> Result<Session, StartError> {
         let (shared, thread) = shell::start(options)?;
-        Ok(Session(Arc::new(Inner { shared, thread: Mutex::new(Some(thread)) })))
+        Ok(Session(Arc::new(Inner {
+            shared,
+            thread: Mutex::new(Some(thread)),
+            measured: AtomicBool::new(false),
+        })))
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -84,6 +91,28 @@ impl Session {
     /// The session ended.
     pub fn function(&self, spec: FunctionSpec) -> Result<u64, SessionError> {
         self.shared().with(|state| state.add_function(spec))
+    }
+
+    /// Measures the layer that nobody described, if there is one and a task of such a function
+    /// needs to know its bandwidth. Once a session; takes less than a
+    /// second on a disk, five at most.
+    ///
+    /// # Errors
+    /// It cannot be measured: it stays without limits. In words, and only the first time.
+    pub fn measure_for(&self, constraint: Constraint, tuning: Tuning) -> Result<(), String> {
+        let needs = constraint.bandwidth > 0 || matches!(tuning, Tuning::Auto { .. });
+        if !needs || !self.storage().is_assumed() || self.0.measured.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let folder = &self.storage().layers[0].path;
+        let bandwidth = crate::probe::quick::bandwidth(folder).map_err(|error| {
+            format!(
+                "the working directory stays a layer without limits, for it cannot be measured: \
+                 {error}"
+            )
+        })?;
+        let measured = self.shared().with(|state| state.sched.set_bandwidth(LayerId(0), bandwidth));
+        measured.map_err(|error| error.to_string())
     }
 
     /// No call will name this function again. Its tasks run nevertheless.

@@ -245,7 +245,8 @@ fn a_file_of_a_task_that_the_engine_refuses_is_where_the_grant_of_the_worker_is(
                 [[layer]]\nname='slow'\npath='slow'\nbandwidth='10MB/s'\n";
     fs::write(&toml, text).unwrap();
     let storage = Storage::read(&toml).unwrap();
-    let rig = Rig::with(Options { storage, io_executors: 1, ..options(1) });
+    let one = Options { io_executors: 1, io_executors_extra: 0, ..options(1) };
+    let rig = Rig::with(Options { storage, ..one });
     let asks = |bandwidth, call| {
         let constraint = Some(Constraint { bandwidth, size: 0 });
         Call { overrides: Overrides { constraint, ..Overrides::default() }, ..call }

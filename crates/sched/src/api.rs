@@ -246,6 +246,9 @@ pub enum Event {
         node: NodeId,
         /// How many tasks it runs at once (compute: 1).
         slots: u32,
+        /// How many more it runs at once if the bandwidth of their layers limits them: tasks with
+        /// a static bandwidth, and adaptive ones (only I/O executors).
+        extra: u32,
     },
     /// An executor is gone, with everything that it was doing. Its reports that had come
     /// before have been handled.

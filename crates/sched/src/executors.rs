@@ -17,6 +17,8 @@ pub(crate) struct Executor {
     pub(crate) kind: Kind,
     pub(crate) node: NodeId,
     pub(crate) slots: u32,
+    /// More slots, for tasks that something else limits.
+    pub(crate) extra: u32,
     pub(crate) sent: SentLine,
     /// Tasks whose bodies gave their processor back.
     pub(crate) aside: BTreeMap<TaskId, Sent>,
@@ -42,6 +44,14 @@ impl Executor {
         }
         self.slots.saturating_sub(self.sent.len() as u32)
     }
+
+    /// Free slots, also those for tasks that something else limits.
+    fn free_all(&self) -> u32 {
+        if self.retiring || !self.kind.is_io() {
+            return 0;
+        }
+        (self.slots + self.extra).saturating_sub(self.sent.len() as u32)
+    }
 }
 
 /// The executors of a node by what they can take. Those that retire are in no list.
@@ -59,8 +69,12 @@ pub(crate) struct Node {
     open: Sorted<(u64, ExecutorId)>,
     /// Slots of the I/O executors that take tasks, and of the engines, free or not.
     slots: [u32; 2],
+    /// Extra slots of the I/O executors, free or not.
+    extra: u32,
     /// I/O executors by free slots, most first.
     io: Sorted<(Reverse<u32>, ExecutorId)>,
+    /// I/O executors by free slots and extra ones, most first.
+    io_extra: Sorted<(Reverse<u32>, ExecutorId)>,
     /// Engines likewise.
     engines: Sorted<(Reverse<u32>, ExecutorId)>,
 }
@@ -95,9 +109,14 @@ impl<T: Ord + Copy> Sorted<T> {
 }
 
 impl Node {
-    /// How many I/O tasks of a kind may run here at once.
+    /// How many I/O tasks of a kind may run here at once if nothing else limits them.
     pub(crate) fn io_slots(&self, kind: Kind) -> u32 {
         self.slots[usize::from(kind == Kind::Engine)]
+    }
+
+    /// How many I/O tasks of a kind may run here at once at all.
+    pub(crate) fn io_slots_all(&self, kind: Kind) -> u32 {
+        self.io_slots(kind) + if kind == Kind::Io { self.extra } else { 0 }
     }
 
     /// Counts an executor in, or out before it is changed.
@@ -113,6 +132,13 @@ impl Node {
         if executor.kind != Kind::Compute {
             let slots = &mut self.slots[usize::from(executor.kind == Kind::Engine)];
             *slots = if counts { *slots + executor.slots } else { *slots - executor.slots };
+        }
+        if executor.kind == Kind::Io {
+            let (extra, free) = (executor.extra, executor.free_all());
+            self.extra = if counts { self.extra + extra } else { self.extra - extra };
+            if free > 0 {
+                self.io_extra.put((Reverse(free), id), counts);
+            }
         }
         match (executor.kind, executor.sent.len(), executor.free_slots()) {
             (Kind::Io | Kind::Engine, _, 0) => {}
@@ -141,7 +167,7 @@ pub(crate) struct Executors {
     pub(crate) all: BTreeMap<ExecutorId, Executor>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) pipeline: Pipeline,
-    /// Free slots of all I/O executors and engines.
+    /// Free slots of all I/O executors, extra ones too, and engines.
     pub(crate) io_free: u32,
     /// Something changed for I/O tasks since they were last looked at: one came, or one of the
     /// executors that run them, or what it holds (and with it a layer), is another.
@@ -161,12 +187,20 @@ impl Executors {
         Executors { all, nodes, pipeline, io_free, io_changed, touched, idle_nodes }
     }
 
-    pub(crate) fn add(&mut self, id: ExecutorId, kind: Kind, node: NodeId, slots: u32) {
+    pub(crate) fn add(
+        &mut self,
+        id: ExecutorId,
+        kind: Kind,
+        node: NodeId,
+        (slots, extra): (u32, u32),
+    ) {
         assert!((node.0 as usize) < self.nodes.len(), "the driver names a known node");
         let sent = SentLine::default();
         let aside = BTreeMap::new();
-        let new = Executor { kind, node, slots, sent, aside, retiring: false, killed: false };
-        let free = new.free_slots();
+        let extra = if kind == Kind::Io { extra } else { 0 };
+        let new =
+            Executor { kind, node, slots, extra, sent, aside, retiring: false, killed: false };
+        let free = new.free_all();
         let old = self.all.insert(id, new);
         assert!(old.is_none(), "{id:?} is a new executor");
         let place = &mut self.nodes[node.0 as usize];
@@ -209,11 +243,11 @@ impl Executors {
         let executor = self.all.get_mut(&id).expect("the caller knows it");
         let at = executor.node.0 as usize;
         let node = &mut self.nodes[at];
-        self.io_free -= executor.free_slots();
+        self.io_free -= executor.free_all();
         node.count(id, executor, self.pipeline.tasks_max, false);
         change(executor);
         node.count(id, executor, self.pipeline.tasks_max, true);
-        self.io_free += executor.free_slots();
+        self.io_free += executor.free_all();
         self.io_changed |= executor.kind.is_io();
         self.after(at);
     }
@@ -276,7 +310,7 @@ impl Executors {
         let executor = self.all.remove(&id)?;
         let at = executor.node.0 as usize;
         self.nodes[at].count(id, &executor, self.pipeline.tasks_max, false);
-        self.io_free -= executor.free_slots();
+        self.io_free -= executor.free_all();
         self.io_changed |= executor.kind.is_io();
         self.after(at);
         Some(executor)
@@ -287,6 +321,12 @@ impl Executors {
         let node = &self.nodes[node];
         let list = if kind == Kind::Engine { &node.engines } else { &node.io };
         list.first().map(|(_, id)| id)
+    }
+
+    /// The I/O executor of a node with the most slots for a task that something else limits.
+    pub(crate) fn extra_slot(&self, node: usize, kind: Kind) -> Option<ExecutorId> {
+        let list = &self.nodes[node].io_extra;
+        list.first().map(|(_, id)| id).filter(|_| kind == Kind::Io)
     }
 
     /// Which unbegun tasks to ask back for an executor that has nothing to do: half the line
@@ -312,14 +352,14 @@ impl Executors {
             executor.sent.validate()?;
             let at = executor.node.0 as usize;
             again.nodes[at].count(*id, executor, self.pipeline.tasks_max, true);
-            again.io_free += executor.free_slots();
+            again.io_free += executor.free_all();
             again.after(at);
         }
         if again.io_free != self.io_free || again.idle_nodes != self.idle_nodes {
             return Err(format!("{} I/O slots are free, {} noted", again.io_free, self.io_free));
         }
         for (at, (node, other)) in self.nodes.iter().zip(&again.nodes).enumerate() {
-            if node.slots != other.slots {
+            if (node.slots, node.extra) != (other.slots, other.extra) {
                 return Err(format!("node {at} notes {:?} I/O slots", node.slots));
             }
             if node.busy != other.busy || node.busy > node.processors {

@@ -54,6 +54,12 @@ impl Layers {
         &self.accounts[id.0 as usize].layer
     }
 
+    /// The bandwidth of a layer that had no limit.
+    pub(crate) fn set_bandwidth(&mut self, id: LayerId, bandwidth: u64) {
+        let account = &mut self.accounts[id.0 as usize];
+        account.layer.bandwidth = Some(bandwidth.max(account.bandwidth));
+    }
+
     /// How many tasks hold a grant on a layer.
     pub(crate) fn tasks(&self, id: LayerId) -> u32 {
         self.accounts[id.0 as usize].tasks

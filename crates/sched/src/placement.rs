@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use graph::TaskId;
 
 use crate::api::{Instruction, Kind, LayerId, NodeId};
-use crate::policy::{Request, Room, Slot};
+use crate::policy::{Place, Request, Room, Slot};
 use crate::record::Deadline;
 use crate::sched::Sched;
 use crate::sent::Sent;
@@ -157,24 +157,28 @@ impl Sched {
     /// What I/O tasks find to spare now.
     pub(crate) fn room(&self) -> Room {
         let (executors, layers) = (&self.executors, &self.layers);
+        // A free slot, and whether only tasks that the bandwidth limits may take it.
         let free_slot = |kind: Kind, layer: Option<LayerId>| {
             let reaches =
                 |node: &usize| layer.is_none_or(|id| layers.reaches(id, NodeId(*node as u32)));
-            let mut reached = (0..executors.nodes.len()).filter(reaches);
-            let executor = reached.find_map(|node| executors.io_slot(node, kind))?;
-            Some(Slot { executor, layer })
+            let reached = || (0..executors.nodes.len()).filter(reaches);
+            let open = reached().find_map(|node| executors.io_slot(node, kind));
+            let executor = match open {
+                Some(executor) => executor,
+                None => reached().find_map(|node| executors.extra_slot(node, kind))?,
+            };
+            Some((Slot { executor, layer }, open.is_none()))
         };
         let mut room = Room::default();
         for kind in [Kind::Io, Kind::Engine] {
             if layers.is_empty() {
-                let slot = free_slot(kind, None);
-                slot.into_iter().for_each(|slot| room.add(slot, kind, u64::MAX, u64::MAX));
+                let slot = free_slot(kind, None).filter(|(_, extra)| !extra);
+                slot.into_iter().for_each(|(slot, _)| room.add(slot, kind, u64::MAX, u64::MAX));
             }
             for id in layers.ranked() {
-                if let Some(slot) = free_slot(kind, Some(*id)) {
-                    let spare = layers.spare(*id);
-                    room.add(slot, kind, spare.bandwidth, spare.size);
-                }
+                let Some((slot, extra)) = free_slot(kind, Some(*id)) else { continue };
+                let spare = layers.spare(*id);
+                room.put(Place { slot, kind, spare, extra });
             }
         }
         if let Some(order) = layers.order() {

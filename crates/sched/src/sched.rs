@@ -221,12 +221,19 @@ impl Sched {
         Ok(())
     }
 
+    /// Tells the bandwidth, in bytes a second, of the only layer, which had no limit. It is at
+    /// least what is granted of it now.
+    pub fn set_bandwidth(&mut self, layer: crate::api::LayerId, bandwidth: u64) {
+        assert!(self.layers.ids().count() == 1, "the ranks stay");
+        self.layers.set_bandwidth(layer, bandwidth);
+    }
+
     /// Takes an event; what has to be done is added to `out`.
     pub fn handle(&mut self, now: Time, event: Event, out: &mut Vec<Instruction>) {
         self.now = self.now.max(now);
         match event {
-            Event::ExecutorUp { executor, kind, node, slots } => {
-                self.executors.add(executor, kind, node, slots);
+            Event::ExecutorUp { executor, kind, node, slots, extra } => {
+                self.executors.add(executor, kind, node, (slots, extra));
             }
             Event::ExecutorLost { executor, started, reason } => {
                 self.lose(executor, &started, &reason, out);

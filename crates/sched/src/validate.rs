@@ -64,8 +64,9 @@ impl Sched {
                     sum.size += constraint.size;
                 }
             }
-            if executor.kind.is_io() && executor.sent.len() as u32 > executor.slots {
-                return Err(format!("{id:?} holds more than its {} slots", executor.slots));
+            let slots = executor.slots + executor.extra;
+            if executor.kind.is_io() && executor.sent.len() as u32 > slots {
+                return Err(format!("{id:?} holds more than its {slots} slots"));
             }
         }
         if self.overlooks_io() {

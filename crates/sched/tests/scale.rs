@@ -166,6 +166,7 @@ fn many_executors_with_lines() {
             kind: Kind::Compute,
             node: sched::NodeId(0),
             slots: 1,
+            extra: 0,
         };
         driver.sched.handle(0, up, &mut Vec::new());
     }

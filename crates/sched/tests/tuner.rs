@@ -217,7 +217,65 @@ fn a_layer_is_not_set_aside_for_a_function_without_tasks() {
     assert_eq!(learning.running, [other.id], "the epoch waits for an idle layer");
     learning.end(other.id, 10);
     learning.group(10);
-    assert_eq!(learning.tuned().registry, [entry(25, 4, 10)]);
+    let mean_of_four = Entry { tasks: 4, ..entry(33, 3, 10) };
+    assert_eq!(learning.tuned().registry, [mean_of_four], "there were never four at once");
+}
+
+#[test]
+fn an_epoch_of_few_at_once_says_nothing_about_many() {
+    let mut learning = Learning::new(160, 16);
+    let spec = auto(&learning.driver);
+    learning.submit(&spec, 2);
+    for _ in 0..14 {
+        learning.submit(&spec, 1);
+        learning.end(learning.running[0], 100);
+    }
+    learning.group(100);
+    let two_at_once = Entry { tasks: 16, ..entry(53, 3, 100) };
+    assert_eq!(learning.tuned().registry, [two_at_once], "two, three for a moment");
+    assert_eq!(learning.constraint(), 106, "and on from there");
+}
+
+/// A function whose tasks came so slowly that it learned with three at once, of sixteen.
+fn learned_with_few() -> Learning {
+    let mut learning = Learning::new(160, 16);
+    let spec = auto(&learning.driver);
+    learning.submit(&spec, 2);
+    for _ in 0..14 {
+        learning.submit(&spec, 1);
+        learning.end(learning.running[0], 100);
+    }
+    learning.group(100);
+    learning.submit(&spec, 1);
+    learning.group(90);
+    assert_eq!(learning.tuned().progress, Progress::Chosen { constraint: 53 });
+    learning.submit(&spec, 300);
+    assert_eq!(learning.constraint(), 26, "many wait: twice as many at once are tried");
+    assert_eq!(learning.group(100), 3, "when those before are through");
+    learning
+}
+
+#[test]
+fn when_many_wait_at_last_more_at_once_are_tried_while_it_gains() {
+    let mut learning = learned_with_few();
+    for (at_once, constraint) in [(6, 26), (12, 13), (16, 10)] {
+        assert_eq!(learning.constraint(), constraint);
+        assert_eq!(learning.group(110), at_once);
+    }
+    assert_eq!(learning.tuned().progress, Progress::Chosen { constraint: 10 }, "what all may");
+}
+
+#[test]
+fn more_at_once_that_do_not_gain_are_not_tried_further() {
+    let mut learning = learned_with_few();
+    assert_eq!(learning.group(201), 6);
+    for _ in 0..40 {
+        learning.submit(&auto(&learning.driver), 1);
+        assert_eq!(learning.tuned().progress, Progress::Chosen { constraint: 53 });
+        learning.group(100);
+    }
+    let tried: Vec<u64> = learning.tuned().registry.iter().map(|e| e.constraint).collect();
+    assert_eq!(tried, [26, 53]);
 }
 
 #[test]
@@ -330,6 +388,7 @@ fn the_engine_has_slots_of_its_own_that_others_do_not_learn_with() {
         kind: Kind::Engine,
         node: NodeId(0),
         slots: 128,
+        extra: 0,
     };
     learning.driver.event(engine);
     learning.submit(&auto(&learning.driver), 8);
@@ -341,6 +400,7 @@ fn the_engine_has_slots_of_its_own_that_others_do_not_learn_with() {
         kind: Kind::Engine,
         node: NodeId(0),
         slots: 128,
+        extra: 0,
     });
     following.submit(&adaptive, 40);
     match following.tuned().progress {
@@ -397,16 +457,19 @@ fn disks_alike_on_different_nodes_learn_once() {
     let mut driver = two_disks();
     let tasks: Vec<Taken> = (0..9).map(|_| driver.submit(auto(&driver))).collect();
     let sent = |taken: &[Taken]| taken.iter().flat_map(|task| runs(&task.out)).count();
-    assert_eq!(sent(&tasks), 2, "an epoch on one of them");
-    let others = [driver.submit(driver.io("other", 9, 0)), driver.submit(driver.io("other", 9, 0))];
-    assert_eq!(others[0].out, [run_at(others[0].id, E1, 1, Some(1))], "the other one is free");
+    assert_eq!(sent(&tasks), 3, "an epoch on one of them, and one task meanwhile on the other");
+    let learns = |driver: &Driver, task: usize| driver.sched.is_learning(tasks[task].id);
+    assert!(learns(&driver, 0) && !learns(&driver, 1) && learns(&driver, 2));
+    let out = driver.done_with(tasks[1].id, E1, &[], 1);
+    assert_eq!(runs(&out), [tasks[3].id], "as many there as the middle of what could be: one");
     driver.done_with(tasks[0].id, E0, &[], 100);
-    driver.done_with(tasks[1].id, E0, &[], 100);
-    driver.done_with(tasks[2].id, E0, &[], 60);
+    driver.done_with(tasks[2].id, E0, &[], 100);
+    driver.done_with(tasks[4].id, E0, &[], 60);
     let tuned = driver.sched.tuned();
     assert_eq!(tuned.len(), 1);
     assert_eq!(tuned[0].progress, Progress::Chosen { constraint: 50 });
     assert_eq!(driver.sched.granted(LayerId(0)).map(|granted| granted.bandwidth), Some(100));
+    assert_eq!(tuned[0].registry, [entry(50, 2, 100)], "what ran meanwhile counts for nothing");
 }
 
 #[test]
@@ -415,10 +478,13 @@ fn tasks_that_name_the_other_disk_take_the_epoch_there() {
     let first = driver.submit(auto(&driver));
     let there = TaskSpec { layer: Some(LayerId(1)), ..auto(&driver) };
     let second = driver.submit(there.clone());
-    assert_eq!(second.out, [], "the epoch is on the first disk");
-    let out = driver.done_with(first.id, E0, &[], 100);
-    assert_eq!(runs(&out), [second.id], "nothing more to run on the first");
-    driver.done_with(second.id, E1, &[], 50);
+    assert_eq!(runs(&second.out), [second.id]);
+    assert!(!driver.sched.is_learning(second.id), "the epoch is on the first disk");
+    driver.done_with(second.id, E1, &[], 1);
+    driver.done_with(first.id, E0, &[], 100);
+    let third = driver.submit(there);
+    assert!(driver.sched.is_learning(third.id), "nothing more to run on the first");
+    driver.done_with(third.id, E1, &[], 50);
     assert_eq!(driver.sched.tuned()[0].registry, [entry(50, 2, 75)]);
 }
 

@@ -41,6 +41,8 @@ pub(crate) struct Executor {
     kind: Kind,
     node: NodeId,
     slots: u32,
+    /// More of them, for tasks that the bandwidth limits.
+    extra: u32,
     up: bool,
     alive: bool,
     replaced: bool,
@@ -73,6 +75,7 @@ impl<'a> World<'a> {
             kind,
             node,
             slots,
+            extra: if kind == Kind::Io { slots % 3 } else { 0 },
             up: false,
             alive: true,
             replaced: false,
@@ -98,12 +101,13 @@ impl<'a> World<'a> {
     pub(crate) fn executor_up(&mut self, number: u32) -> Result<(), Fault> {
         let executor = &mut self.executors[number as usize];
         executor.up = true;
-        let (kind, node, slots) = (executor.kind, executor.node, executor.slots);
-        self.checks.grants.up(ExecutorId(number), kind, node, slots);
+        let (kind, node, slots, extra) =
+            (executor.kind, executor.node, executor.slots, executor.extra);
+        self.checks.grants.up(ExecutorId(number), kind, node, (slots, extra));
         if let Some(after) = self.faults.idle_death(number) {
             self.later(after, Happening::Die(number));
         }
-        self.drive(Event::ExecutorUp { executor: ExecutorId(number), kind, node, slots })
+        self.drive(Event::ExecutorUp { executor: ExecutorId(number), kind, node, slots, extra })
     }
 
     /// The driver sends a task.
@@ -157,7 +161,7 @@ impl<'a> World<'a> {
         loop {
             let executor = &mut self.executors[number as usize];
             let running = executor.running.iter().filter(|body| !body.paused).count();
-            let free = running < executor.slots as usize;
+            let free = running < (executor.slots + executor.extra) as usize;
             if !executor.alive || !free {
                 return Ok(());
             }

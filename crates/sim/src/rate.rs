@@ -98,7 +98,7 @@ impl Bench {
             let kind = if id == 16 { Kind::Io } else { Kind::Compute };
             let slots = if id == 16 { 64 } else { 1 };
             let executor = ExecutorId(id);
-            let up = Event::ExecutorUp { executor, kind, node: NodeId(0), slots };
+            let up = Event::ExecutorUp { executor, kind, node: NodeId(0), slots, extra: 0 };
             sched.handle(0, up, &mut out);
         }
         Bench {

@@ -54,6 +54,8 @@ pub(super) struct Core {
 struct IoExecutor {
     id: ExecutorId,
     slots: u32,
+    /// More, for tasks that the bandwidth of their layer limits.
+    extra: u32,
     ways: Ways,
     /// What tasks with a fixed bandwidth have in common.
     function: FunctionId,
@@ -115,6 +117,7 @@ impl Core {
         let io = IoExecutor {
             id: ExecutorId(workers),
             slots: options.io_executors as u32,
+            extra: options.io_executors_extra as u32,
             ways,
             function: sched.add_function(name.clone()),
             named: HashMap::new(),
@@ -135,7 +138,13 @@ impl Core {
         };
         for worker in 0..workers {
             let executor = ExecutorId(worker);
-            let up = Event::ExecutorUp { executor, kind: Kind::Compute, node: NodeId(0), slots: 1 };
+            let up = Event::ExecutorUp {
+                executor,
+                kind: Kind::Compute,
+                node: NodeId(0),
+                slots: 1,
+                extra: 0,
+            };
             core.sched.handle(0, up, &mut core.out);
         }
         core
@@ -217,8 +226,9 @@ impl Core {
     fn submit_io(&mut self, asked: &Asked) -> Result<Submitted, Refusal> {
         if self.clock_ahead_ns.is_none() {
             self.clock_ahead_ns = Some(exec::now_ns().wrapping_sub(self.now));
-            let (executor, slots) = (self.io.id, self.io.slots);
-            let up = Event::ExecutorUp { executor, kind: Kind::Io, node: NodeId(0), slots };
+            let IoExecutor { id: executor, slots, extra, .. } = self.io;
+            let (kind, node) = (Kind::Io, NodeId(0));
+            let up = Event::ExecutorUp { executor, kind, node, slots, extra };
             self.sched.handle(self.now, up, &mut self.out);
         }
         self.advance(0);
@@ -255,6 +265,11 @@ impl Core {
     /// What tuning does, for each function and layer that it has met.
     pub(super) fn tuned(&self) -> Vec<TunedStatistics> {
         TunedStatistics::all(&self.sched)
+    }
+
+    /// What the layer takes that nobody described, in bytes a second.
+    pub(super) fn set_bandwidth(&mut self, bandwidth: u64) {
+        self.sched.set_bandwidth(LayerId(0), bandwidth);
     }
 
     /// What was learned, for later runs.
@@ -502,7 +517,8 @@ mod tests {
         let limit = Some(Curve::flat(100_000_000));
         let layer = LayerSpec { name: "disk".into(), limit, ..LayerSpec::default() };
         let storage = Storage { layers: vec![layer], source: None };
-        let options = Options { workers: 1, io_executors: 4, ..Options::default() };
+        let options =
+            Options { workers: 1, io_executors: 4, io_executors_extra: 0, ..Options::default() };
         let (layers, timers) = (Arc::new(Layers::new(&storage)), Arc::new(Timers::new().unwrap()));
         Core::new(&options, &storage, Vec::new(), Ways { queue: Arc::default(), layers, timers })
     }

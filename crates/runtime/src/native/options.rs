@@ -9,7 +9,7 @@ use exec::native::thread;
 use sched::Learned;
 
 use crate::learned::read_learned;
-use crate::options::{io_executors, IO_EXECUTORS_MAX};
+use crate::options::{io_executors, io_executors_extra, IO_EXECUTORS_MAX};
 use crate::storage::Storage;
 
 /// Workers at most: an executor of the scheduler each.
@@ -30,8 +30,10 @@ pub struct Options {
     pub depth: u32,
     /// Which engine.
     pub engine: Prefer,
-    /// I/O tasks that run at once.
+    /// I/O tasks that run at once, if nothing else limits them.
     pub io_executors: usize,
+    /// How many more at once where the bandwidth of their layers limits them.
+    pub io_executors_extra: usize,
     /// The storage description; `None`: the working directory, without limits.
     pub storage: Option<PathBuf>,
     /// Where what was learned is kept; `None`: nowhere.
@@ -48,6 +50,7 @@ impl Default for Options {
             depth: 256,
             engine: Prefer::Auto,
             io_executors: io_executors(),
+            io_executors_extra: io_executors_extra(),
             storage: None,
             learned: None,
         }

@@ -45,6 +45,8 @@ pub(super) struct Shared {
     pub(super) io_tasks: Arc<Queue<TaskRef>>,
     pub(super) timers: Arc<Timers>,
     pub(super) layers: Arc<Layers>,
+    /// The folder of a layer that nobody described, until a task needs to know what it takes.
+    pub(super) unmeasured: Mutex<Option<PathBuf>>,
     /// Where what was learned is kept.
     pub(super) learned: Option<PathBuf>,
     /// Tasks that were spawned from outside of tasks, ever.
@@ -139,6 +141,7 @@ impl Runtime {
         let layers = Arc::new(Layers::new(&storage));
         let ways = Ways { layers: layers.clone(), timers: timers.clone(), queue: Arc::default() };
         let io_tasks = ways.queue.clone();
+        let unmeasured = storage.is_assumed().then(|| storage.layers[0].path.clone());
         let core = Core::new(options, &storage, known, ways);
         let shared = Arc::new(Shared {
             core: Mutex::new(core),
@@ -150,6 +153,7 @@ impl Runtime {
             io_tasks,
             timers,
             layers,
+            unmeasured: Mutex::new(unmeasured),
             learned,
             spawned: AtomicU64::new(0),
             first_error: AtomicI32::new(0),

@@ -2,13 +2,15 @@
 
 use std::ffi::CStr;
 
+use sched::Tuning;
+
 use super::io_task::Wants;
 use super::layers::Layer;
 use super::runtime::Runtime;
 use super::say::say;
 use super::worker;
 use crate::learned::write_learned;
-use crate::tuning::{parse_ask, TunedStatistics};
+use crate::tuning::{parse_ask, Ask, TunedStatistics};
 
 impl Runtime {
     /// What an I/O task asks for: a bandwidth in the words of `parse_ask` (`None`: nothing), bytes,
@@ -24,7 +26,23 @@ impl Runtime {
             parse_ask(text).map_err(|why| format!("bandwidth: {why}"))
         });
         let layer = layer.map(|name| self.0.layers.named(name));
-        Ok(Wants { bandwidth: bandwidth.transpose()?, size, layer: layer.transpose()? })
+        let (bandwidth, layer) = (bandwidth.transpose()?, layer.transpose()?);
+        if matches!(bandwidth, Some(Ask::Bandwidth(_) | Ask::Found(Tuning::Auto { .. }))) {
+            self.measure();
+        }
+        Ok(Wants { bandwidth, size, layer })
+    }
+
+    /// Measures the layer that nobody described, if there is one: once, in five seconds at most.
+    fn measure(&self) {
+        let Some(folder) = self.0.unmeasured.lock().take() else { return };
+        match crate::probe::quick::bandwidth(&folder) {
+            Ok(bandwidth) => self.0.with_core(|core| core.set_bandwidth(bandwidth)),
+            Err(error) => say(&format!(
+                "the working directory stays a layer without limits, for it cannot be measured: \
+                 {error}"
+            )),
+        }
     }
 
     /// Does something with the layer of the I/O task that calls. `None`: the caller is in none.

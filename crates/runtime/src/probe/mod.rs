@@ -8,6 +8,7 @@
 
 mod files;
 pub mod plan;
+pub(crate) mod quick;
 pub mod report;
 mod sample;
 

@@ -91,21 +91,24 @@ impl Runtime<'_> {
     /// Starts one worker, or the engine of built-in tasks.
     fn start(&self, kind: Kind) -> Result<(), String> {
         let options = &self.shared.options;
-        let (exec_kind, slots) = match kind {
-            Kind::Compute => (exec::process::Kind::Compute, 1),
-            Kind::Io => (exec::process::Kind::Io, options.io_executors as u32),
+        let (exec_kind, slots, extra) = match kind {
+            Kind::Compute => (exec::process::Kind::Compute, 1, 0),
+            Kind::Io => {
+                let extra = options.io_executors_extra as u32;
+                (exec::process::Kind::Io, options.io_executors as u32, extra)
+            }
             Kind::Engine => return self.start_engine(),
         };
         let spec = Spec {
             kind: exec_kind,
-            slots,
+            slots: slots + extra,
             command: options.worker_command.clone(),
             environment: options.worker_environment.clone(),
         };
         let executor = self.shared.state.lock().workers.next_executor();
         let spawn = || self.pool.spawn(&spec, u64::from(executor.0));
         let process = self.program.during(spawn).map_err(|error| error.to_string())?;
-        self.shared.state.lock().workers.add(executor, kind, slots, process);
+        self.shared.state.lock().workers.add(executor, kind, (slots, extra), process);
         Ok(())
     }
 

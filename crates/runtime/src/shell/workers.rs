@@ -28,6 +28,8 @@ pub(crate) struct Worker {
     pub(crate) kind: Kind,
     pub(crate) process: Process,
     pub(crate) slots: u32,
+    /// More of them, for tasks that the bandwidth limits.
+    pub(crate) extra: u32,
     started_ns: u64,
     ready_ns: Option<u64>,
     /// A replacement was asked for.
@@ -97,12 +99,19 @@ impl Workers {
     }
 
     /// A process was started.
-    pub(crate) fn add(&mut self, executor: ExecutorId, kind: Kind, slots: u32, process: Process) {
+    pub(crate) fn add(
+        &mut self,
+        executor: ExecutorId,
+        kind: Kind,
+        (slots, extra): (u32, u32),
+        process: Process,
+    ) {
         let worker = Worker {
             executor,
             kind,
             process,
             slots,
+            extra,
             started_ns: exec::now_ns(),
             ready_ns: None,
             replaced: false,
@@ -195,8 +204,8 @@ impl State {
         record.other = u64::from(worker.kind == Kind::Io);
         record.task = worker.process.pid().into();
         self.trace.push(record);
-        let Worker { executor, kind, slots, .. } = *worker;
-        let up = Event::ExecutorUp { executor, kind, node: NodeId(0), slots };
+        let Worker { executor, kind, slots, extra, .. } = *worker;
+        let up = Event::ExecutorUp { executor, kind, node: NodeId(0), slots, extra };
         self.sched.handle(now, up, &mut self.out);
     }
 

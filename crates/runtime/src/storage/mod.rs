@@ -92,17 +92,26 @@ pub struct Storage {
     pub source: Option<PathBuf>,
 }
 
+/// The name of the layer that there is if nobody described one.
+const ASSUMED: &str = "default";
+
 impl Default for Storage {
-    /// One layer "default": the working directory, without limits.
+    /// One layer "default": the working directory, without limits until it is measured.
     fn default() -> Self {
         let path = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         let layer =
-            LayerSpec { name: "default".into(), path, scope: Scope::Shared, ..Default::default() };
+            LayerSpec { name: ASSUMED.into(), path, scope: Scope::Shared, ..Default::default() };
         Storage { layers: vec![layer], source: None }
     }
 }
 
 impl Storage {
+    /// Whether nobody described it: its bandwidth is measured when somebody needs it.
+    pub(crate) fn is_assumed(&self) -> bool {
+        let alone = self.layers.len() == 1 && self.layers[0].bandwidth().is_none();
+        self.source.is_none() && alone && self.layers[0].name == ASSUMED
+    }
+
     /// Reads a description from its text; `file` is for messages, and relative paths in the
     /// text start at its folder.
     ///

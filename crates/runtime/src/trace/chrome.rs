@@ -1,9 +1,10 @@
 //! The trace as Chrome JSON, which Perfetto opens: a row a compute worker, a row an I/O
-//! executor, counters of what each layer grants, and arrows from producer to consumer.
+//! executor, counters of what each layer grants and moves, and arrows from producer to consumer.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use super::achieved::{achieved, Achieved};
 use super::{Record, RecordKind, Snapshot, NOTHING};
 
 /// Process numbers in the file group the rows.
@@ -104,6 +105,9 @@ pub(crate) fn write_chrome(trace: &Snapshot, out: &mut dyn Write) -> io::Result<
     write_arrows(trace, &picture, out)?;
     for record in &picture.counters {
         write_counter(trace, record, out)?;
+    }
+    for rate in achieved(picture.runs.iter().map(|run| &run.record)) {
+        write_achieved(trace, &rate, out)?;
     }
     writeln!(out, "{{\"name\":\"end\",\"ph\":\"M\",\"pid\":{LAYERS}}}\n]}}")
 }
@@ -210,6 +214,16 @@ fn write_counter(trace: &Snapshot, record: &Record, out: &mut dyn Write) -> io::
     )
 }
 
+fn write_achieved(trace: &Snapshot, rate: &Achieved, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{{\"name\":{},\"ph\":\"C\",\"pid\":{LAYERS},\"ts\":{},\"args\":{{\"MB/s\":{}}}}},",
+        quoted(&format!("{}: achieved (MB/s)", trace.layer(rate.layer))),
+        micros(rate.time_ns.saturating_sub(trace.base_ns)),
+        rate.bytes_s / 1e6
+    )
+}
+
 /// Nanoseconds as microseconds with their fraction.
 fn micros(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
@@ -249,7 +263,7 @@ mod tests {
         }
         trace.push(run(1, 0, 1_000, 5_000));
         trace.push(run(2, 1, 7_000, 5_000));
-        trace.push(run(3, 1, 8_000, 1_000));
+        trace.push(Record { layer: 0, other: 2_000, ..run(3, 1, 8_000, 1_000) });
         let edge = Record::new(900, RecordKind::Edge);
         trace.push(Record { task: 2, other: 1, ..edge });
         let granted = Record::new(7_000, RecordKind::Granted);
@@ -270,6 +284,8 @@ mod tests {
         has("\"ph\":\"s\",\"id\":0,\"pid\":1,\"tid\":0,\"ts\":5.899");
         has("\"ph\":\"f\",\"id\":0,\"bp\":\"e\",\"pid\":2,\"tid\":0,\"ts\":6.900");
         has("\"name\":\"disk \\\"1\\\": granted (MB/s)\",\"ph\":\"C\"");
+        has("achieved (MB/s)\",\"ph\":\"C\",\"pid\":3,\"ts\":7.900,\"args\":{\"MB/s\":2000}");
+        has("achieved (MB/s)\",\"ph\":\"C\",\"pid\":3,\"ts\":8.900,\"args\":{\"MB/s\":0}");
         assert!(!text.contains(",\n]"), "no comma after the last event");
     }
 }

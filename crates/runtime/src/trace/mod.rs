@@ -4,6 +4,7 @@
 //! in an unlinked temporary file. Everything that draws or tells what happened (timeline,
 //! graph, dashboard) reads these records and nothing else.
 
+mod achieved;
 mod chrome;
 mod graph;
 mod spool;

@@ -9,14 +9,15 @@ use super::{Policy, Request, Room, Slot};
 use crate::api::{Kind, LayerId};
 
 /// One line for tasks that go to any layer, and one for each layer that was asked for by name;
-/// each once for either kind of slot, so that nobody waits behind who needs another kind.
+/// each once for either kind of slot, so that nobody waits behind who needs another kind, and
+/// once for those that ask for a bandwidth, who may take slots that others may not.
 #[derive(Default)]
 pub(crate) struct Fcfs {
-    lines: BTreeMap<(Kind, Option<LayerId>), Line>,
+    lines: BTreeMap<(Kind, Option<LayerId>, bool), Line>,
 }
 
-fn key(request: &Request) -> (Kind, Option<LayerId>) {
-    (request.kind, request.layer)
+fn key(request: &Request) -> (Kind, Option<LayerId>, bool) {
+    (request.kind, request.layer, request.constraint.bandwidth > 0)
 }
 
 impl Policy for Fcfs {

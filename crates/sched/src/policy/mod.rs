@@ -50,48 +50,65 @@ pub(crate) struct Slot {
 /// What there is to spare: of every layer that a free slot of a kind reaches, highest first.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
-    places: SmallVec<[(Slot, Kind, Constraint); 4]>,
+    places: SmallVec<[Place; 4]>,
+}
+
+/// A layer with a free slot that reaches it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) slot: Slot,
+    pub(crate) kind: Kind,
+    pub(crate) spare: Constraint,
+    /// Only a task that the bandwidth limits may take the slot.
+    pub(crate) extra: bool,
 }
 
 impl Room {
     /// A lower layer than those before of this kind of slot.
     pub(crate) fn add(&mut self, slot: Slot, kind: Kind, bandwidth: u64, size: u64) {
-        self.places.push((slot, kind, Constraint { bandwidth, size }));
+        self.put(Place { slot, kind, spare: Constraint { bandwidth, size }, extra: false });
+    }
+
+    /// Likewise.
+    pub(crate) fn put(&mut self, place: Place) {
+        self.places.push(place);
     }
 
     /// Highest first, for each kind of slot.
-    pub(crate) fn places(&self) -> &[(Slot, Kind, Constraint)] {
+    pub(crate) fn places(&self) -> &[Place] {
         &self.places
     }
 
     /// Puts places that are equally high into the order of a key.
     pub(crate) fn sort_by_key<K: Ord>(&mut self, key: impl Fn(Option<LayerId>) -> K) {
-        self.places.sort_by_key(|(slot, ..)| key(slot.layer));
+        self.places.sort_by_key(|place| key(place.slot.layer));
     }
 
     /// Without the layers that are not to be used.
     pub(crate) fn without(mut self, not: impl Fn(LayerId) -> bool) -> Room {
-        self.places.retain(|(slot, ..)| !slot.layer.is_some_and(&not));
+        self.places.retain(|place| !place.slot.layer.is_some_and(&not));
         self
     }
 
     /// The bandwidth to spare at a place.
     pub(crate) fn bandwidth(&self, at: Slot) -> u64 {
-        let place = self.places.iter().find(|(slot, ..)| *slot == at);
-        place.map_or(0, |(.., spare)| spare.bandwidth)
+        let place = self.places.iter().find(|place| place.slot == at);
+        place.map_or(0, |place| place.spare.bandwidth)
     }
 
     /// The highest layer with `asked` to spare, for a request of this kind; only that layer, if
-    /// it names one. Whatever fits still fits if it asks for less.
+    /// it names one. Whatever fits still fits if it asks for less (but not for nothing).
     pub(crate) fn slot(&self, asked: Constraint, request: &Request) -> Option<Slot> {
         let only = request.layer;
-        let fits = |(slot, kind, spare): &&(Slot, Kind, Constraint)| {
-            *kind == request.kind
+        let fits = |place: &&Place| {
+            let Place { slot, kind, spare, extra } = **place;
+            kind == request.kind
                 && asked.bandwidth <= spare.bandwidth
                 && asked.size <= spare.size
+                && (!extra || (asked.bandwidth > 0 && spare.bandwidth < u64::MAX))
                 && (only.is_none() || slot.layer.is_none() || slot.layer == only)
         };
-        self.places.iter().find(fits).map(|(slot, ..)| *slot)
+        self.places.iter().find(fits).map(|place| place.slot)
     }
 }
 

@@ -152,7 +152,7 @@ impl Sched {
         let (tuner, view) = split(self);
         let Some(window) = tuner.windows.get(&key) else { return };
         let (_, layer, kind) = key;
-        let tasks = window.tasks(view.slots(layer, kind).max(1));
+        let tasks = window.tasks(view.slots_all(layer, kind).max(1));
         let most = share(view.layers.layer(layer).bandwidth, tasks);
         let of_it = |flight: &Flight| {
             let group = &tuner.groups[flight.group as usize];

@@ -7,6 +7,11 @@
 //! `max`. *Unbounded* learning starts with the least constraint that lets every slot be used and
 //! doubles while the mean time is at most half of the one before; the epoch that breaks this rule
 //! is not registered, as in the thesis.
+//!
+//! The thesis has more ready tasks than an epoch takes. With fewer, their mean time says nothing
+//! about as many as the constraint lets run: such an epoch (not *filled*) is registered under the
+//! constraint for as many as there were, and learning goes on from there. When so many wait at
+//! last that twice as many could run, one more epoch tries that, and so on while it gains.
 
 use alloc::vec::Vec;
 
@@ -19,6 +24,9 @@ use crate::api::{LayerId, Time};
 pub(crate) const QUIET_NS_MIN: u64 = 3_600_000_000_000;
 /// ... or for so many mean times of the epoch before, if that is longer.
 const QUIET_MEANS: u64 = 16;
+/// An epoch is filled if this part of what may run did, on average over a task's time: a group
+/// that begins at once and ends one by one has two thirds.
+const FILLED: (u128, u128) = (6, 10);
 /// After so many epochs that were given up a function without a registry learns no more.
 pub(crate) const ABANDONED_MAX: u32 = 3;
 
@@ -43,6 +51,10 @@ pub(crate) struct Epoch {
     pub(crate) running: u32,
     pub(crate) ended: u32,
     sum_ns: u128,
+    /// Of its tasks, by the scheduler's clock: how long they were on the layer, and how many
+    /// tasks were there meanwhile, summed over that time.
+    on_layer_ns: u128,
+    area: u128,
     bytes: u64,
     /// When one of its tasks last began or ended.
     pub(crate) moved_at: Time,
@@ -53,6 +65,28 @@ impl Epoch {
     pub(crate) fn takes_more(&self) -> bool {
         self.ended + self.running < self.most
     }
+
+    /// How many ran at once, on average over a task's time; all that may if the layer was filled.
+    fn at_once(&self) -> u32 {
+        let (area, time) = (self.area, self.on_layer_ns);
+        if area * FILLED.1 >= time * u128::from(self.most) * FILLED.0 {
+            return self.most;
+        }
+        u32::try_from(area.div_ceil(time)).map_or(self.most, |mean| mean.clamp(1, self.most))
+    }
+}
+
+/// A task of an epoch that ended well.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    /// As the executor told, in nanoseconds.
+    pub(crate) ran: u64,
+    /// How long it was on the layer by the scheduler's clock, in nanoseconds.
+    pub(crate) on_layer_ns: u64,
+    /// How many tasks were there meanwhile, summed over that time.
+    pub(crate) area: u128,
+    /// 0 is unknown.
+    pub(crate) bytes: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -75,6 +109,11 @@ pub(crate) struct Learner {
     pub(crate) abandoned: u32,
     /// An epoch was given up: another one begins when the layer is idle.
     again: bool,
+    /// The first epoch was not filled: constraints from here up to the lowest registered one were
+    /// not tried yet.
+    untried: Option<u64>,
+    /// Enough tasks wait to try half of the lowest registered constraint.
+    grows: bool,
     pub(crate) spread: Spread,
     numbers: u32,
 }
@@ -90,7 +129,18 @@ impl Learner {
         let first = registry.entries().first().map(|entry| entry.constraint);
         let phase = first.map_or(Phase::New, Phase::Settled);
         let (epochs, spread) = (Vec::new(), Spread::default());
-        Learner { bounds, phase, registry, epochs, abandoned: 0, again: false, spread, numbers: 0 }
+        Learner {
+            bounds,
+            phase,
+            registry,
+            epochs,
+            abandoned: 0,
+            again: false,
+            untried: None,
+            grows: false,
+            spread,
+            numbers: 0,
+        }
     }
 
     /// The constraint of the first epoch: `min`, or what lets all slots be used.
@@ -99,26 +149,52 @@ impl Learner {
         self.bounds.map_or(all_slots.max(1), |bounds| bounds.min)
     }
 
-    /// The constraint after this one, if there is one that the layer can grant.
-    fn next_constraint(&self, ground: &Ground, constraint: u64) -> Option<u64> {
-        let (next, max) = match self.bounds {
-            None => (constraint.checked_mul(2)?, ground.bandwidth),
-            Some(Bounds { max, delta_permille, .. }) => {
-                let product = u128::from(constraint) * u128::from(delta_permille) / 1000;
-                (u64::try_from(product).ok()?.max(constraint + 1), max.min(ground.bandwidth))
-            }
+    /// The constraint to try after the epoch of one came to `measured`, if there is one that the
+    /// layer can grant.
+    fn next_constraint(&self, ground: &Ground, constraint: u64, measured: u64) -> Option<u64> {
+        let Some(Bounds { max, delta_permille, .. }) = self.bounds else {
+            return measured.checked_mul(2).filter(|next| *next <= ground.bandwidth);
         };
-        (next <= max).then_some(next)
+        let mut next = constraint;
+        while next <= measured {
+            let product = u128::from(next) * u128::from(delta_permille) / 1000;
+            next = u64::try_from(product).ok()?.max(next + 1);
+        }
+        (next <= max.min(ground.bandwidth)).then_some(next)
+    }
+
+    /// Under what tasks run on a layer alike while the function learns on another one: what was
+    /// best so far, by the tasks that end in a given time; the middle, by ratio, of what could be
+    /// if nothing is known.
+    pub(crate) fn meanwhile(&self, ground: &Ground) -> u64 {
+        let rate = |entry: &Entry| u64::from(entry.most) * 1_000_000_000 / entry.mean_ns.max(1);
+        let best =
+            self.registry.entries().iter().max_by_key(|entry| (rate(entry), entry.constraint));
+        let (low, high) = self.bounds.map_or((1, u64::MAX), |bounds| (bounds.min, bounds.max));
+        let middle = ground.bandwidth / u64::from(ground.slots.max(1)).isqrt().max(1);
+        best.map_or(middle.clamp(low, high.min(ground.bandwidth)), |entry| entry.constraint)
+    }
+
+    fn lowest(&self) -> Option<&Entry> {
+        self.registry.entries().first()
     }
 
     /// Whether an epoch may begin that is not the next of a row.
     pub(crate) fn wants_epoch(&self, is_idle: bool) -> bool {
-        matches!(self.phase, Phase::New) || (self.again && is_idle)
+        match self.phase {
+            Phase::New => true,
+            Phase::Learning(_) => false,
+            Phase::Settled(_) => self.grows || (self.again && is_idle),
+        }
     }
 
-    /// The first epoch begins, unless the layer is too narrow for it.
+    /// An epoch begins that is not the next of a row, unless the layer is too narrow for it.
     pub(crate) fn begin(&mut self, ground: Ground, now: Time) {
-        let constraint = self.first_constraint(&ground);
+        let half = self.lowest().filter(|_| self.grows).map(|entry| entry.constraint / 2);
+        let constraint = match (half, self.untried) {
+            (Some(half), Some(untried)) => half.max(untried),
+            _ => self.first_constraint(&ground),
+        };
         if constraint <= ground.bandwidth {
             self.again = false;
             self.begin_epoch(ground, constraint, now);
@@ -135,6 +211,8 @@ impl Learner {
             running: 0,
             ended: 0,
             sum_ns: 0,
+            on_layer_ns: 0,
+            area: 0,
             bytes: 0,
             moved_at: now,
         });
@@ -154,43 +232,57 @@ impl Learner {
         }
     }
 
-    /// A task of the epoch begins; the number of the epoch.
-    pub(crate) fn started(&mut self, now: Time) -> Option<u32> {
-        let epoch = self.epoch_mut()?;
+    /// A task begins on a layer; the number of the epoch there, to which it then belongs.
+    pub(crate) fn started(&mut self, layer: LayerId, now: Time) -> Option<u32> {
+        let epoch = self.epoch_mut().filter(|epoch| epoch.ground.layer == layer)?;
         assert!(epoch.takes_more(), "an epoch takes no more tasks than run at once");
         epoch.running += 1;
         epoch.moved_at = now;
         Some(epoch.number)
     }
 
-    /// A task of an epoch is over: after `ran` nanoseconds, or (`None`) for nothing.
-    pub(crate) fn ended(&mut self, number: u32, ran: Option<u64>, bytes: u64, now: Time) {
+    /// A task of an epoch is over, well or (`None`) for nothing.
+    pub(crate) fn ended(&mut self, number: u32, run: Option<Run>, now: Time) {
         let Some(epoch) = self.epoch_mut().filter(|epoch| epoch.number == number) else { return };
         epoch.running -= 1;
         epoch.moved_at = now;
-        let Some(ran) = ran else { return };
+        let Some(run) = run else { return };
         epoch.ended += 1;
-        epoch.sum_ns += u128::from(ran);
-        epoch.bytes = epoch.bytes.saturating_add(bytes);
+        epoch.sum_ns += u128::from(run.ran);
+        epoch.on_layer_ns += u128::from(run.on_layer_ns);
+        epoch.area += run.area;
+        epoch.bytes = epoch.bytes.saturating_add(run.bytes);
         let over = epoch.ended == epoch.most;
-        self.spread.note(bytes);
+        self.spread.note(run.bytes);
         if over {
             self.end_epoch(now);
         }
     }
 
     fn end_epoch(&mut self, now: Time) {
-        let Some(epoch) = self.epoch_mut() else { return };
+        let Some(epoch) = self.epoch() else { return };
         assert!(epoch.running == 0, "it takes no more tasks than have to end");
-        let (ground, constraint) = (epoch.ground, epoch.constraint);
+        let (ground, tried, at_once) = (epoch.ground, epoch.constraint, epoch.at_once());
         let mean = epoch.sum_ns / u128::from(epoch.ended.max(1));
+        let (ended, bytes) = (epoch.ended, epoch.bytes);
+        let highest = self.bounds.map_or(ground.bandwidth, |bounds| bounds.max.max(tried));
+        let fewer = (ground.bandwidth / u64::from(at_once)).clamp(tried, highest);
+        let filled = most(&ground, fewer) == epoch.most;
+        let constraint = if filled { tried } else { fewer };
         let entry = Entry {
             constraint,
-            most: epoch.most,
-            tasks: epoch.ended,
+            most: most(&ground, constraint),
+            tasks: ended,
             mean_ns: u64::try_from(mean).unwrap_or(u64::MAX),
-            bytes: epoch.bytes,
+            bytes,
         };
+        if self.grows {
+            self.end_growth(entry, filled);
+            return;
+        }
+        if self.epochs.is_empty() && !filled {
+            self.untried = Some(tried);
+        }
         let goes_on = match (self.bounds, self.epochs.last()) {
             (None, Some(before)) => entry.mean_ns <= before.mean_ns.saturating_sub(entry.mean_ns),
             _ => true,
@@ -199,15 +291,34 @@ impl Learner {
         if goes_on {
             self.registry.add(entry);
         }
-        match self.next_constraint(&ground, constraint).filter(|_| goes_on) {
+        match self.next_constraint(&ground, tried, constraint).filter(|_| goes_on) {
             Some(next) => self.begin_epoch(ground, next, now),
             None => self.settle(constraint),
         }
     }
 
+    /// An epoch below the lowest registered constraint is over. More are tried while more tasks
+    /// at once mean more tasks in a given time.
+    fn end_growth(&mut self, entry: Entry, filled: bool) {
+        self.grows = false;
+        let gains = self.lowest().is_some_and(|lowest| {
+            let (new, old) = (u128::from(entry.mean_ns), u128::from(lowest.mean_ns));
+            new * u128::from(lowest.most) < old * u128::from(entry.most)
+        });
+        let lower = |untried: &u64| filled && gains && *untried < entry.constraint;
+        self.untried = self.untried.filter(lower);
+        if filled {
+            self.epochs.push(entry);
+            self.registry.add(entry);
+        } else {
+            self.abandoned += 1;
+        }
+        self.settle(entry.constraint);
+    }
+
     /// Learning is over: what comes next is chosen from the registry.
     fn settle(&mut self, otherwise: u64) {
-        let lowest = self.registry.entries().first().map(|entry| entry.constraint);
+        let lowest = self.lowest().map(|entry| entry.constraint);
         self.phase = Phase::Settled(lowest.unwrap_or(otherwise));
     }
 
@@ -217,6 +328,7 @@ impl Learner {
         let Some(epoch) = self.epoch() else { return };
         let constraint = epoch.constraint;
         self.abandoned += 1;
+        (self.grows, self.untried) = (false, None);
         self.again = self.registry.is_empty() && self.abandoned < ABANDONED_MAX;
         self.settle(constraint);
     }
@@ -231,7 +343,9 @@ impl Learner {
 
     /// Chooses again for so many ready tasks on so many layers alike.
     pub(crate) fn choose(&mut self, ready: u64, layers: u32) {
+        let lowest = self.lowest().map_or(u64::MAX, |entry| u64::from(entry.most));
         let Phase::Settled(constraint) = &mut self.phase else { return };
+        self.grows = self.untried.is_some() && ready / u64::from(layers.max(1)) >= lowest * 2;
         if let Some(best) = choice::choose(ready, self.registry.entries(), layers) {
             *constraint = best;
         }

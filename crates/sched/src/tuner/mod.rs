@@ -27,13 +27,13 @@ use smallvec::SmallVec;
 use graph::TaskId;
 
 use self::adaptive::{Curve, Sample, Window};
-use self::learning::{Ground, Learner, Phase};
+use self::learning::{Ground, Learner, Phase, Run};
 pub use self::words::*;
 use crate::api::{FunctionId, Kind, LayerId, Time};
 use crate::executors::Executors;
 use crate::function::Function;
 use crate::layers::Layers;
-use crate::policy::{Line, Request, Room, Slot};
+use crate::policy::{Line, Place, Request, Room, Slot};
 
 /// Ready tasks that ask for the same bandwidth.
 #[derive(Debug)]
@@ -91,6 +91,13 @@ impl View<'_> {
         let nodes = self.executors.nodes.iter().enumerate();
         let reaching = nodes.filter(|(at, _)| self.layers.reaches_from(layer, *at));
         reaching.map(|(_, node)| node.io_slots(kind)).sum()
+    }
+
+    /// Also those that are only for tasks that something else limits.
+    fn slots_all(&self, layer: LayerId, kind: Kind) -> u32 {
+        let nodes = self.executors.nodes.iter().enumerate();
+        let reaching = nodes.filter(|(at, _)| self.layers.reaches_from(layer, *at));
+        reaching.map(|(_, node)| node.io_slots_all(kind)).sum()
     }
 
     /// What there is to learn on; `None` where the bandwidth is without limit.
@@ -205,15 +212,15 @@ impl Tuner {
         let ready: SmallVec<[u32; 8]> = self.ready.iter().copied().collect();
         let mut found: Option<Found> = None;
         for group in ready {
-            let Group { only, kind: needs, .. } = self.groups[group as usize];
+            let Group { only, kind: needs, tuning, .. } = self.groups[group as usize];
             let mut fits = Room::default();
-            for (slot, kind, spare) in room.places() {
+            for Place { slot, kind, spare, extra } in room.places().iter().copied() {
                 let named = only.is_none() || slot.layer.is_none() || slot.layer == only;
-                if !named || *kind != needs {
+                if !named || kind != needs || (extra && tuning != Tuning::Adaptive) {
                     continue;
                 }
                 if let Some(bandwidth) = self.admits(group, slot.layer, spare.bandwidth, view) {
-                    fits.add(*slot, needs, bandwidth, spare.size);
+                    fits.add(slot, needs, bandwidth, spare.size);
                 }
             }
             let Some((request, slot)) = self.groups[group as usize].line.first(&fits) else {
@@ -256,8 +263,9 @@ impl Tuner {
             return None;
         }
         let Group { function, kind, .. } = self.groups[group as usize];
-        let slots = view.slots(layer, kind).max(1);
-        let window = self.window((function, layer, kind), slots, view.now);
+        let slots = view.slots_all(layer, kind).max(1);
+        let first = view.slots(layer, kind).max(1);
+        let window = self.window((function, layer, kind), first, view.now);
         let (tasks, running) = (window.tasks(slots), window.running);
         let share = share(view.layers.layer(layer).bandwidth, tasks);
         // One of each function may always run, with what there is: nobody waits for ever for the
@@ -336,7 +344,8 @@ impl Tuner {
         if at != layer {
             let stays = running > 0 || self.wanted(id, at, view);
             if stays || !free || !self.could_run(group, layer, view) {
-                return None;
+                let open = self.aside[layer.0 as usize].is_none();
+                return open.then(|| self.learners[id as usize].1.meanwhile(&ground));
             }
             self.leave(id, at);
             self.learners[id as usize].1.epoch_mut()?.ground = ground;
@@ -398,7 +407,7 @@ impl Tuner {
             window.expect("it admitted the task").running += 1;
         } else if view.ground(layer, group.kind).is_some() {
             let id = self.learner(found.group, layer, view);
-            let number = self.learners[id as usize].1.started(view.now);
+            let number = self.learners[id as usize].1.started(layer, view.now);
             epoch = number.map(|number| (id, number));
         }
         let area = self.lanes[layer.0 as usize].area;
@@ -420,7 +429,13 @@ impl Tuner {
     fn off(&mut self, task: TaskId, ran: Option<u64>, view: &View<'_>) -> Option<WindowKey> {
         let flight = self.flights.remove(&task)?;
         if let Some((id, number)) = flight.epoch {
-            self.learners[id as usize].1.ended(number, ran, flight.bytes, view.now);
+            let run = ran.map(|ran| Run {
+                ran,
+                on_layer_ns: view.now.saturating_sub(flight.started),
+                area: self.lanes[flight.layer.0 as usize].area - flight.area,
+                bytes: flight.bytes,
+            });
+            self.learners[id as usize].1.ended(number, run, view.now);
             if self.learners[id as usize].1.epoch().is_none() {
                 self.leave(id, flight.layer);
                 self.choose(flight.group, view);
@@ -446,7 +461,7 @@ impl Tuner {
         let work = if curve.bytes { flight.bytes as f64 } else { 1.0 };
         let (started, now) = (flight.started, view.now);
         let sample = Sample { started, now, area: area as f64, work };
-        let slots = view.slots(flight.layer, key.2).max(1);
+        let slots = view.slots_all(flight.layer, key.2).max(1);
         let changed = window.sample(curve, sample, slots, waiting);
         changed.then_some(key)
     }

@@ -118,7 +118,7 @@ impl Driver {
     }
 
     pub fn up(&mut self, id: ExecutorId, kind: Kind, node: u32, slots: u32) -> Vec<Instruction> {
-        self.event(Event::ExecutorUp { executor: id, kind, node: NodeId(node), slots })
+        self.event(Event::ExecutorUp { executor: id, kind, node: NodeId(node), slots, extra: 0 })
     }
 
     pub fn lost(&mut self, executor: ExecutorId, started: &[TaskId]) -> Vec<Instruction> {

@@ -15,6 +15,7 @@ struct Executor {
     kind: Kind,
     node: NodeId,
     slots: usize,
+    extra: usize,
     sent: usize,
     closed: bool,
 }
@@ -63,9 +64,9 @@ impl Grants {
     }
 
     /// An executor came up.
-    pub fn up(&mut self, id: ExecutorId, kind: Kind, node: NodeId, slots: u32) {
-        let slots = slots as usize;
-        self.executors.insert(id, Executor { kind, node, slots, sent: 0, closed: false });
+    pub fn up(&mut self, id: ExecutorId, kind: Kind, node: NodeId, (slots, extra): (u32, u32)) {
+        let (slots, extra) = (slots as usize, extra as usize);
+        self.executors.insert(id, Executor { kind, node, slots, extra, sent: 0, closed: false });
     }
 
     /// An executor may get nothing more; its bodies count no more.
@@ -100,7 +101,13 @@ impl Grants {
         if executor.kind != if refused { Kind::Io } else { plan.kind } {
             return Err(fault(plan, format!("a {:?} task on {:?}", plan.kind, executor.kind)));
         }
-        let most = if plan.kind.is_io() { executor.slots } else { self.ahead_max };
+        let bandwidth = layer.and_then(|id| self.layers[id.0 as usize].bandwidth);
+        let limited = granted.bandwidth > 0 && plan.tuning == Tuning::Static && bandwidth.is_some();
+        let most = match plan.kind {
+            Kind::Compute => self.ahead_max,
+            _ if limited || plan.tuning == Tuning::Adaptive => executor.slots + executor.extra,
+            _ => executor.slots,
+        };
         executor.sent += 1;
         if executor.sent > most {
             return Err(fault(plan, format!("{id:?} has {} of {most}", executor.sent)));

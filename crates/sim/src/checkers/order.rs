@@ -103,6 +103,8 @@ fn could_take(other: &TaskPlan, plan: &TaskPlan) -> bool {
     other.kind == plan.kind
         && (other.kind.is_io() || other.cpus == plan.cpus)
         && a.bandwidth <= b.bandwidth
+        // Who asks for no bandwidth may not take every slot.
+        && (a.bandwidth > 0 || b.bandwidth == 0)
         && a.size <= b.size
         && (other.layer.is_none() || other.layer == plan.layer)
 }

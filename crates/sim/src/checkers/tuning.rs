@@ -179,20 +179,22 @@ impl Tuned {
     }
 }
 
-/// Whether an entry is what the executors told.
-fn measured(entry: &Entry, times: &[u64], constraint: u64, layer: &Layer) -> Result<(), Fault> {
+/// Whether an entry is what the executors told: under its own constraint, or, if the tasks came
+/// too slowly for that, under the one for fewer at once.
+fn measured(entry: &Entry, times: &[u64], tried: u64, layer: &Layer) -> Result<(), Fault> {
     let sum: u128 = times.iter().map(|ran| u128::from(*ran)).sum();
     let mean = sum / (times.len() as u128).max(1);
     let fit = layer.bandwidth.map_or(u64::MAX, |all| all / entry.constraint).max(1);
+    let filled = entry.constraint == tried && entry.most == entry.tasks;
+    let fewer = entry.constraint >= tried && entry.most <= entry.tasks;
     let right = entry.tasks as usize == times.len()
-        && entry.most == entry.tasks
+        && (filled || fewer)
         && u64::from(entry.most) <= fit
-        && u128::from(entry.mean_ns) == mean
-        && entry.constraint == constraint;
+        && u128::from(entry.mean_ns) == mean;
     match right {
         true => Ok(()),
         false => {
-            let message = format!("{entry:?} is of {times:?} under {constraint} on {layer:?}");
+            let message = format!("{entry:?} is of {times:?} under {tried} on {layer:?}");
             Err(Fault::new("tuning", message))
         }
     }
@@ -207,28 +209,38 @@ fn rules(told: &Told) -> Result<(), Fault> {
         _ => None,
     };
     let mut kept: Vec<Entry> = Vec::new();
+    let mut grew = false;
     for (at, epoch) in told.epochs.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| &told.epochs[before]);
-        let keeps = match (bounds, before) {
-            (None, Some(before)) => {
-                if epoch.constraint != before.constraint * 2 {
-                    return fault("a constraint is not twice the one before");
-                }
-                epoch.mean_ns * 2 <= before.mean_ns
+        if bounds.is_some_and(|b| !(b.min..=b.max).contains(&epoch.constraint)) {
+            return fault("a constraint is out of bounds");
+        }
+        // More at once than ever before are tried if the first epoch had fewer than it could.
+        let lowest = kept.iter().map(|entry| entry.constraint).min();
+        if lowest.is_some_and(|lowest| epoch.constraint < lowest) {
+            if told.epochs[0].most == told.epochs[0].tasks || epoch.most != epoch.tasks {
+                return fault("a constraint is below the lowest");
             }
-            (Some(bounds), before) => {
-                let above = before.is_none_or(|before| before.constraint < epoch.constraint);
-                if !(bounds.min..=bounds.max).contains(&epoch.constraint) || !above {
-                    return fault("a constraint is out of bounds");
-                }
-                true
-            }
-            (None, None) => true,
+            (grew, kept) = (true, [&[*epoch], &kept[..]].concat());
+            continue;
+        }
+        let row = before.filter(|_| !grew);
+        let above = |before: &Entry| match bounds {
+            None => epoch.constraint >= before.constraint * 2,
+            Some(_) => epoch.constraint > before.constraint,
         };
-        if !keeps && at + 1 != told.epochs.len() {
+        if grew || !row.is_none_or(above) {
+            return fault("a constraint is not far enough above the one before");
+        }
+        let halved = row.is_none_or(|before| epoch.mean_ns * 2 <= before.mean_ns);
+        kept.extend((bounds.is_some() || halved).then_some(*epoch));
+        let next = told.epochs.get(at + 1);
+        if bounds.is_none()
+            && !halved
+            && next.is_some_and(|next| next.constraint > epoch.constraint)
+        {
             return fault("learning went on though the time did not halve");
         }
-        kept.extend(keeps.then_some(*epoch));
     }
     match (kept == told.registry, told.progress) {
         (false, _) => fault("the registry has other epochs than it should"),

@@ -161,7 +161,8 @@ impl<'a> Cluster<'a> {
                     PROCESSORS => (Kind::Io, slots),
                     _ => (Kind::Compute, 1),
                 };
-                self.drive(Event::ExecutorUp { executor, kind, node: NodeId(node), slots });
+                let node = NodeId(node);
+                self.drive(Event::ExecutorUp { executor, kind, node, slots, extra: 0 });
             }
         }
     }

@@ -107,7 +107,7 @@ impl State {
         record.task = std::process::id().into();
         self.trace.push(record);
         let (kind, node, slots) = (Kind::Engine, NodeId(0), TASKS_MAX);
-        let up = Event::ExecutorUp { executor, kind, node, slots };
+        let up = Event::ExecutorUp { executor, kind, node, slots, extra: 0 };
         self.sched.handle(now, up, &mut self.out);
     }
 
