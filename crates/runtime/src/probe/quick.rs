@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::{Options, Probe, ProbeError};
 
 /// Measures the folder; the bandwidth that can be granted, in bytes a second: the lower of
-/// reading's and writing's best. Writes and reads at most 256 MB, within five seconds; a disk takes less than one.
+/// reading's and writing's best. Writes and reads at most 256 MB, within five seconds; a disk takes
+/// less than one.
 pub(crate) fn bandwidth(folder: &Path) -> Result<u64, ProbeError> {
     let options = Options {
         block_bytes: vec![1 << 20],
