@@ -29,7 +29,7 @@ from bench.tiom.options import parse
 from bench.tiom.plan import Cell, Setup
 
 LIMITED_CELL = Cell("1to1", "write", 1.0, 64 * plan.KIB)
-LIMITED_SECONDS = 3.0
+LIMITED_SECONDS = 1.6
 
 
 def prepare(options: argparse.Namespace, programs: Programs, folder: Path) -> Setup:
