@@ -29,7 +29,7 @@ from bench.tiom.options import parse
 from bench.tiom.plan import Cell, Setup
 
 LIMITED_CELL = Cell("1to1", "write", 1.0, 64 * plan.KIB)
-LIMITED_SECONDS = 3.0
+LIMITED_SECONDS = 1.6
 
 
 def prepare(options: argparse.Namespace, programs: Programs, folder: Path) -> Setup:
@@ -66,12 +66,15 @@ def measure_grid(
 def measure_limited(
     options: argparse.Namespace, programs: Programs, setup: Setup, patience: Patience, tell: Tell
 ) -> tuple[Judged | None, str]:
-    """The 1:1 cell under a limit that makes its I/O as long as its computation; or why not."""
-    limit = plan.limit_bytes_s(LIMITED_CELL, setup.workers)
-    transfer_s = LIMITED_CELL.block_bytes / limit
+    """The 1:1 cell on a disk so slow that its I/O is as long as its computation; or why not.
+
+    The text says what made the disk slow, or why nothing did.
+    """
+    transfer_s = LIMITED_CELL.block_bytes / plan.limit_bytes_s(LIMITED_CELL, setup.workers)
     work = plan.sized(LIMITED_CELL, setup, transfer_s, LIMITED_SECONDS)
+    program = measure.FOLDER / "slow_disk"
     try:
-        with limited(Path(setup.file), LIMITED_CELL.direction, limit) as prefix:
+        with limited(program, Path(setup.file), LIMITED_CELL, setup.workers) as limit:
             samples = measure.measure(
                 programs,
                 LIMITED_WAYS,
@@ -80,11 +83,11 @@ def measure_limited(
                 options.repetitions,
                 tell,
                 patience,
-                prefix,
+                limit.prefix,
             )
     except LimitUnavailableError as reason:
         return None, f"no limit here: {reason}"
-    return Judged(work, setup.workers, samples), ""
+    return Judged(work, setup.workers, samples), limit.words
 
 
 def gain(speed: float | None) -> str:
@@ -124,7 +127,7 @@ def print_summary(console: Console, entries: Sequence[tuple[report.Row, report.G
         if verdict == "NO":
             missed.append(row.row)
         found = row.ours if isinstance(row.ours, str) else f"{row.ours:g} {row.unit}"
-        where = row.against.get("cell", "")
+        where = row.against.get("cell") or row.against.get("limit", "")
         table.add_row(
             row.row,
             f"{found}\n{where}" if where else found,

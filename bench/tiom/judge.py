@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.common.report import Goal, Row, Value
 from bench.common.sample import Sample, significant
@@ -197,10 +197,11 @@ def worst_vs_bound(judged: Sequence[Judged]) -> Row:
 
 
 def limited_row(judged: Judged | None, note: str) -> Row:
-    """The cell under a limit, or why there is none."""
+    """The cell under a limit, with what limits; or why there is none."""
     if judged is None:
         return Row(LIMITED_ROW, UNIT, note, {}, None, LIMITED.target)
-    return judged.json_row(LIMITED_ROW, LIMITED)
+    row = judged.json_row(LIMITED_ROW, LIMITED)
+    return replace(row, against={**row.against, "limit": note})
 
 
 def summary(judged: Sequence[Judged]) -> list[tuple[Row, Goal]]:

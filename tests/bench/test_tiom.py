@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ from bench.tiom.judge import (
     worst_speed,
     worst_vs_bound,
 )
-from bench.tiom.limit import LimitUnavailableError
+from bench.tiom.limit import Limit, LimitUnavailableError
 from bench.tiom.measure import WAYS, Programs, Samples, run_of
 from bench.tiom.options import parse
 from bench.tiom.plan import KIB, MIB, Cell, Setup, Work
@@ -184,7 +186,9 @@ def test_the_summary_has_its_rows_in_order() -> None:
     names = [row.row for row, _ in summary([judged(0.5, 0.5)])]
     assert names == ["worst_nonblocking", "worst_blocking", "best_write", "worst_vs_bound"]
     assert limited_row(None, "not root").ours == "not root"
-    assert limited_row(judged(0.5, 0.5), "").ratio == pytest.approx(2.0)
+    row = limited_row(judged(0.5, 0.5), "a slow disk")
+    assert row.ratio == pytest.approx(2.0)
+    assert row.against["limit"] == "a slow disk"
     assert LIMITED.verdict(2.0) == "yes"
 
 
@@ -202,25 +206,41 @@ def test_quick_is_a_smaller_grid() -> None:
 def test_without_root_there_is_no_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(limit.os, "geteuid", lambda: 1000)
     with (
-        pytest.raises(LimitUnavailableError, match="not root"),
-        limit.limited(tmp_path, "write", 1000),
+        pytest.raises(LimitUnavailableError, match="slow_disk: not root; control group: not root"),
+        limit.limited(tmp_path / "slow_disk", tmp_path, CELL, 2),
     ):
         pass
 
 
-def test_a_limit_is_gone_when_it_is_interrupted(
+def test_a_control_group_stands_in_where_there_is_no_slow_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def nothing(*arguments: object) -> Limit:
+        raise LimitUnavailableError("no FUSE")
+
+    @contextmanager
+    def group(file: Path, direction: str, bytes_s: int) -> Iterator[Limit]:
+        yield Limit(("sh",), f"{direction} {bytes_s}")
+
+    monkeypatch.setattr(limit, "slow_disk", nothing)
+    monkeypatch.setattr(limit, "control_group", group)
+    with limit.limited(tmp_path, tmp_path, CELL, 2) as found:
+        assert found == Limit(("sh",), "write 131072000 (no slow_disk: no FUSE)")
+
+
+def test_a_control_group_is_gone_when_it_is_interrupted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / limit.FILES["write"]).write_text("")
-    monkeypatch.setattr(limit, "ROOT", tmp_path)
+    monkeypatch.setattr(limit, "GROUPS", tmp_path)
     monkeypatch.setattr(limit.os, "geteuid", lambda: 0)
     monkeypatch.setattr(limit, "disk_of", lambda file: "254:0")
     monkeypatch.setattr(limit.Path, "rmdir", lambda group: (group / "removed").write_text("yes"))
     with (
         pytest.raises(KeyboardInterrupt),
-        limit.limited(tmp_path, "write", 1000) as prefix,
+        limit.control_group(tmp_path, "write", 1000) as found,
     ):
-        group = Path(prefix[-1])
+        group = Path(found.prefix[-1])
         assert (group / limit.FILES["write"]).read_text() == "254:0 1000\n"
         raise KeyboardInterrupt
     assert (group / "removed").exists()
