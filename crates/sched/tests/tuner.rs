@@ -47,8 +47,12 @@ impl Learning {
     }
 
     fn end(&mut self, task: TaskId, ran: u64) {
-        self.running.retain(|other| *other != task);
         self.driver.now += 1;
+        self.end_now(task, ran);
+    }
+
+    fn end_now(&mut self, task: TaskId, ran: u64) {
+        self.running.retain(|other| *other != task);
         let out = self.driver.done_with(task, E0, &[], ran);
         self.running.extend(runs(&out));
     }
@@ -56,7 +60,8 @@ impl Learning {
     /// Ends all that runs now, each after the same time; how many that were.
     fn group(&mut self, ran: u64) -> usize {
         let now = self.running.clone();
-        now.iter().for_each(|task| self.end(*task, ran));
+        self.driver.now += 1;
+        now.iter().for_each(|task| self.end_now(*task, ran));
         now.len()
     }
 

@@ -24,9 +24,9 @@ use crate::api::{LayerId, Time};
 pub(crate) const QUIET_NS_MIN: u64 = 3_600_000_000_000;
 /// ... or for so many mean times of the epoch before, if that is longer.
 const QUIET_MEANS: u64 = 16;
-/// An epoch is filled if this part of what may run did, on average over a task's time: a group
-/// that begins at once and ends one by one has two thirds.
-const FILLED: (u128, u128) = (6, 10);
+/// An epoch is filled if this part of what may run did, on average over a task's time. Less is
+/// registered as what it was: a group that begins at once and ends one by one has two thirds.
+const FILLED: (u128, u128) = (85, 100);
 /// After so many epochs that were given up a function without a registry learns no more.
 pub(crate) const ABANDONED_MAX: u32 = 3;
 
