@@ -42,6 +42,9 @@ struct Point {
     weight: f64,
 }
 
+/// Among the first tasks of a function shorter ones do not count: loading it may take a tenth.
+const COLD_NS_MAX: u64 = 1_000_000_000;
+
 /// The rate over the window, for one function on layers of one kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Curve {
@@ -50,11 +53,14 @@ pub(crate) struct Curve {
     trying: [Option<(LayerId, u32)>; LEVELS],
     /// Rates are bytes a second; else tasks are counted, because bytes are not known.
     pub(crate) bytes: bool,
+    /// When the first task of the function ended.
+    warm_at: Option<Time>,
 }
 
 impl Default for Curve {
     fn default() -> Curve {
-        Curve { points: [Point::default(); LEVELS], trying: [None; LEVELS], bytes: false }
+        let (points, trying) = ([Point::default(); LEVELS], [None; LEVELS]);
+        Curve { points, trying, bytes: false, warm_at: None }
     }
 }
 
@@ -122,9 +128,16 @@ impl Curve {
 
     /// What was seen of other layers, for a function that is new: worth one round.
     pub(crate) fn inherited(&self) -> Curve {
-        let mut curve = Curve { trying: [None; LEVELS], ..self.clone() };
+        let mut curve = Curve { trying: [None; LEVELS], warm_at: None, ..self.clone() };
         curve.points.iter_mut().for_each(|point| point.weight = point.weight.min(1.0));
         curve
+    }
+
+    /// A task ended that began at `started`: whether a part of its time that counts may have gone
+    /// into what later tasks do not need, because the executors had never seen the function.
+    pub(crate) fn is_cold(&mut self, started: Time, now: Time) -> bool {
+        let first = started < *self.warm_at.get_or_insert(now);
+        first && now.saturating_sub(started) < COLD_NS_MAX
     }
 
     /// A layer looks at a window, unless another one does.

@@ -452,6 +452,9 @@ impl Tuner {
         window.running -= 1;
         ran?;
         let curve = self.curves.get_mut(&(function, kind)).expect("it runs there");
+        if curve.is_cold(flight.started, view.now) {
+            return None;
+        }
         if flight.bytes > 0 && !curve.bytes {
             curve.count_bytes();
         } else if flight.bytes == 0 && curve.bytes {
