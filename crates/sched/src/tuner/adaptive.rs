@@ -43,7 +43,7 @@ struct Point {
 }
 
 /// Among the first tasks of a function shorter ones do not count: loading it may take a tenth.
-const COLD_NS_MAX: u64 = 1_000_000_000;
+const COLD_NS_MAX: u64 = 500_000_000;
 
 /// The rate over the window, for one function on layers of one kind.
 #[derive(Clone, Debug)]
@@ -94,6 +94,12 @@ impl Curve {
     fn unknown(&self, best: usize, highest: usize) -> impl Iterator<Item = usize> {
         let mut levels: SmallVec<[usize; 6]> = SmallVec::new();
         for step in STEPS {
+            if step < STEPS[0] && levels.is_empty() {
+                if let Some(peak) = self.peak(best, highest) {
+                    levels.extend((!self.known(peak)).then_some(peak));
+                    break;
+                }
+            }
             let (above, below) = ((best + step).min(highest), best.saturating_sub(step));
             let far = step == STEPS[0] && !self.is_steep(best);
             if !far && above > best && (best + 1..=above).all(|level| !self.known(level)) {
@@ -104,6 +110,22 @@ impl Curve {
             }
         }
         levels.into_iter()
+    }
+
+    /// Where the parabola through the best and what is known next to it on either side peaks.
+    fn peak(&self, best: usize, highest: usize) -> Option<usize> {
+        let low = (0..best).rev().find(|level| self.known(*level))?;
+        let high = (best + 1..=highest).find(|level| self.known(*level))?;
+        let fall = |level: usize| (self.points[best].rate - self.points[level].rate).max(0.0);
+        let (down, up) = ((best - low) as f64, (high - best) as f64);
+        let (below, above) = (fall(low), fall(high));
+        let bend = up * below + down * above;
+        if bend <= 0.0 {
+            return None;
+        }
+        let offset = (up * up * below - down * down * above) / bend / 2.0;
+        let peak = (best as f64 + offset).clamp(low as f64, high as f64);
+        Some((peak + 0.5) as usize)
     }
 
     /// What a window's rate should be, if a first look at it cannot be true beside what is known
