@@ -94,8 +94,8 @@ impl Session {
     }
 
     /// Measures the layer that nobody described, if there is one and a task of such a function
-    /// needs to know its bandwidth. Once a session; takes less than a
-    /// second on a disk, five at most.
+    /// needs to know its bandwidth. Once a session; takes less than a second on a disk, five at
+    /// most.
     ///
     /// # Errors
     /// It cannot be measured: it stays without limits. In words, and only the first time.
@@ -105,12 +105,7 @@ impl Session {
             return Ok(());
         }
         let folder = &self.storage().layers[0].path;
-        let bandwidth = crate::probe::quick::bandwidth(folder).map_err(|error| {
-            format!(
-                "the working directory stays a layer without limits, for it cannot be measured: \
-                 {error}"
-            )
-        })?;
+        let bandwidth = crate::probe::quick::bandwidth(folder)?;
         let measured = self.shared().with(|state| state.sched.set_bandwidth(LayerId(0), bandwidth));
         measured.map_err(|error| error.to_string())
     }

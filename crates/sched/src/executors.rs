@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 
 use graph::TaskId;
 
-use crate::api::{ExecutorId, Kind, NodeId};
+use crate::api::{ExecutorId, Kind, LayerId, NodeId};
+use crate::layers::Layers;
 use crate::sent::{Sent, SentLine};
 
 #[derive(Debug)]
@@ -321,6 +322,16 @@ impl Executors {
         let node = &self.nodes[node];
         let list = if kind == Kind::Engine { &node.engines } else { &node.io };
         list.first().map(|(_, id)| id)
+    }
+
+    /// The nodes that reach a layer.
+    pub(crate) fn reaching<'a>(
+        &'a self,
+        layers: &'a Layers,
+        layer: LayerId,
+    ) -> impl Iterator<Item = &'a Node> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.filter(move |(at, _)| layers.reaches_from(layer, *at)).map(|(_, node)| node)
     }
 
     /// The I/O executor of a node with the most slots for a task that something else limits.

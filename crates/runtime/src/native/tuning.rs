@@ -38,10 +38,7 @@ impl Runtime {
         let Some(folder) = self.0.unmeasured.lock().take() else { return };
         match crate::probe::quick::bandwidth(&folder) {
             Ok(bandwidth) => self.0.with_core(|core| core.set_bandwidth(bandwidth)),
-            Err(error) => say(&format!(
-                "the working directory stays a layer without limits, for it cannot be measured: \
-                 {error}"
-            )),
+            Err(why) => say(&why),
         }
     }
 

@@ -7,8 +7,16 @@ use super::{Options, Probe, ProbeError};
 
 /// Measures the folder; the bandwidth that can be granted, in bytes a second: the lower of
 /// reading's and writing's best. Writes and reads at most 256 MB, within five seconds; a disk takes
-/// less than one.
-pub(crate) fn bandwidth(folder: &Path) -> Result<u64, ProbeError> {
+/// less than one. If it cannot be measured: in words, also what that means.
+pub(crate) fn bandwidth(folder: &Path) -> Result<u64, String> {
+    measure(folder).map_err(|error| {
+        format!(
+            "the working directory stays a layer without limits, for it cannot be measured: {error}"
+        )
+    })
+}
+
+fn measure(folder: &Path) -> Result<u64, ProbeError> {
     let options = Options {
         block_bytes: vec![1 << 20],
         writers: vec![1, 8],

@@ -88,16 +88,14 @@ struct View<'a> {
 
 impl View<'_> {
     fn slots(&self, layer: LayerId, kind: Kind) -> u32 {
-        let nodes = self.executors.nodes.iter().enumerate();
-        let reaching = nodes.filter(|(at, _)| self.layers.reaches_from(layer, *at));
-        reaching.map(|(_, node)| node.io_slots(kind)).sum()
+        let nodes = self.executors.reaching(self.layers, layer);
+        nodes.map(|node| node.io_slots(kind)).sum()
     }
 
     /// Also those that are only for tasks that something else limits.
     fn slots_all(&self, layer: LayerId, kind: Kind) -> u32 {
-        let nodes = self.executors.nodes.iter().enumerate();
-        let reaching = nodes.filter(|(at, _)| self.layers.reaches_from(layer, *at));
-        reaching.map(|(_, node)| node.io_slots_all(kind)).sum()
+        let nodes = self.executors.reaching(self.layers, layer);
+        nodes.map(|node| node.io_slots_all(kind)).sum()
     }
 
     /// What there is to learn on; `None` where the bandwidth is without limit.

@@ -117,9 +117,8 @@ impl Sched {
     /// How many I/O tasks of a kind may run at once on the nodes that reach a layer, if something
     /// besides the slots limits them.
     pub fn io_slots(&self, layer: LayerId, kind: Kind) -> u32 {
-        let nodes = self.executors.nodes.iter().enumerate();
-        let reaching = nodes.filter(|(at, _)| self.layers.reaches_from(layer, *at));
-        reaching.map(|(_, node)| node.io_slots_all(kind)).sum()
+        let nodes = self.executors.reaching(&self.layers, layer);
+        nodes.map(|node| node.io_slots_all(kind)).sum()
     }
 
     pub(crate) fn validate_tuner(&self) -> Result<(), String> {
