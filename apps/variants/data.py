@@ -25,14 +25,15 @@ READS = ("Hm2_GTGAAA_L005_R1_001.fastq.gz", "Hm2_GTGAAA_L005_R2_001.fastq.gz")
 REMEDY = "python -m pip install --no-deps sequana"
 
 SHARE = 0.8
-"""How much of the pairs a sample has."""
+"""How much of the pairs a sample has, if nobody says."""
 
 
 class Input(NamedTuple):
-    """The files: the genome, and the first and the second reads of the pairs."""
+    """The files: the genome, and the first and the second reads; how much of them a sample has."""
 
     genome: Path
     reads: tuple[Path, Path]
+    share: float = SHARE
 
 
 class Genome(NamedTuple):
@@ -57,14 +58,14 @@ class Pair(NamedTuple):
     second: Read
 
 
-def find_input() -> Input:
+def find_input(share: float = SHARE) -> Input:
     """Find the files; DataMissingError with the pip command if the wheel is not installed."""
 
     def file(name: str, what: str) -> Path:
         return wheels.files_of(WHEEL, lambda path: path == FOLDER + name, what, REMEDY)[0]
 
     first, second = (file(name, "the reads") for name in READS)
-    return Input(file(GENOME, "the genome"), (first, second))
+    return Input(file(GENOME, "the genome"), (first, second), share)
 
 
 @cache
@@ -109,8 +110,8 @@ def fastq(pairs: Iterable[Pair]) -> str:
     )
 
 
-def draw(pairs: tuple[Pair, ...], sample: int) -> list[Pair]:
+def draw(pairs: tuple[Pair, ...], sample: int, share: float = SHARE) -> list[Pair]:
     """Return the pairs of a sample, in their order."""
     random = np.random.default_rng([3, sample])
-    chosen = random.choice(len(pairs), round(SHARE * len(pairs)), replace=False)
+    chosen = random.choice(len(pairs), round(share * len(pairs)), replace=False)
     return [pairs[at] for at in np.sort(chosen)]

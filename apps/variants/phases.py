@@ -21,7 +21,7 @@ def name_of(sample: int) -> str:
 
 def preprocess(given: data.Input, sample: int) -> str:
     """Draw the pairs of a sample and trim their reads."""
-    pairs = data.draw(data.read_pairs(given.reads), sample)
+    pairs = data.draw(data.read_pairs(given.reads), sample, given.share)
     return data.fastq(data.Pair(*map(mapping.trimmed, pair)) for pair in pairs)
 
 

@@ -16,13 +16,13 @@ from . import app, data, picture, plain
 
 
 class Variants:
-    """The application, for so many samples."""
+    """The application, for so many samples, each of such a share of the reads."""
 
     name = "variants"
 
-    def __init__(self, samples: int) -> None:
+    def __init__(self, samples: int, share: float = data.SHARE) -> None:
         self.samples = samples
-        self.input = data.find_input()
+        self.input = data.find_input(share)
 
     @cached_property
     def expected(self) -> plain.Result:
@@ -31,7 +31,7 @@ class Variants:
 
     def about(self) -> str:
         """Return what is computed and written."""
-        pairs = round(data.SHARE * len(data.read_pairs(self.input.reads)))
+        pairs = round(self.input.share * len(data.read_pairs(self.input.reads)))
         genome = data.read_genome(self.input.genome)
         sizes = plain.sizes(self.input)
         listed = ", ".join(f"{kind} {size / 1e6:.2f}" for kind, size in sizes.items())

@@ -32,22 +32,26 @@ LAYERS = ("congested", "flat", "disk")
 
 
 def _grayscott(quick: bool) -> Application:
-    return GrayScott(GrayScottShape(steps=96 if quick else 480))
+    if quick:
+        return GrayScott(GrayScottShape(steps=96))
+    return GrayScott(GrayScottShape(slabs=8, steps=960, every=12))
 
 
 def _kmeans(iterations: int) -> Callable[[bool], Application]:
     def make(quick: bool) -> Application:
-        return KMeans(KMeansShape(fragments=12 if quick else 32, iterations=iterations))
+        if quick:
+            return KMeans(KMeansShape(fragments=12, iterations=iterations))
+        return KMeans(KMeansShape(500, points=4000, centres=512, iterations=iterations))
 
     return make
 
 
 def _hmmer(quick: bool) -> Application:
-    return Hmmer(8 if quick else 1, (6, 4) if quick else (24, 8), 500_000)
+    return Hmmer(8, (6, 4), 500_000) if quick else Hmmer(1, (48, 32), 125_000)
 
 
 def _variants(quick: bool) -> Application:
-    return Variants(24 if quick else 96)
+    return Variants(24) if quick else Variants(480, 0.3)
 
 
 APPLICATIONS: dict[str, Callable[[bool], Application]] = {

@@ -11,6 +11,9 @@ use crate::hash::mix_all;
 /// Noise keeps its value for this long.
 pub const NOISE_NS: u64 = 2_000_000_000;
 const NS_PER_S: f64 = 1e9;
+/// A fitted curve that falls is drawn out to so many tasks, in steps of so much.
+const FITTED_TO: f64 = 1024.0;
+const FITTED_STEP: f64 = 1.25;
 
 /// What a disk moves over how many use it: points, with straight lines between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +29,23 @@ impl Curve {
         Curve(points.to_vec())
     }
 
+    /// A curve through measured points, of which there is at least one. Beyond the last it goes on as
+    /// it came down from its peak: as the power of the number of tasks that fits these points best
+    /// (least squares of the logarithms). A curve that has not come down stays flat.
+    pub fn fitted(measured: &[(f64, f64)]) -> Curve {
+        let mut points = measured.to_vec();
+        let peak = (0..points.len()).max_by(|a, b| points[*a].1.total_cmp(&points[*b].1));
+        let power = fall(&measured[peak.unwrap_or(0)..]);
+        while let Some((tasks, rate)) = points.last().copied().filter(|last| last.0 < FITTED_TO) {
+            if power >= 0.0 {
+                break;
+            }
+            let tasks_then = (tasks * FITTED_STEP).min(FITTED_TO);
+            points.push((tasks_then, rate * (tasks_then / tasks).powf(power)));
+        }
+        Curve::new(&points)
+    }
+
     /// Bytes a second for so many tasks at once.
     pub fn rate(&self, tasks: usize) -> f64 {
         let tasks = tasks as f64;
@@ -35,6 +55,21 @@ impl Curve {
             Some((high, rate)) => low_rate + (rate - low_rate) * (tasks - low) / (high - low),
             None => low_rate,
         }
+    }
+}
+
+/// The slope of the logarithm of the rate over that of the tasks; 0 if there is none to see.
+fn fall(points: &[(f64, f64)]) -> f64 {
+    let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
+    let count = logs.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| logs.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(|log| log.0), mean(|log| log.1));
+    let over: f64 = logs.iter().map(|log| (log.0 - x) * (log.1 - y)).sum();
+    let under: f64 = logs.iter().map(|log| (log.0 - x) * (log.0 - x)).sum();
+    if under > 0.0 {
+        over / under
+    } else {
+        0.0
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use sim::experiment::Given;
 use sim::rate::{measure, FAN_TASKS, SHAPES};
 
 fn args(line: &str) -> Vec<String> {
@@ -41,8 +42,19 @@ fn rate_counts_every_event() {
 
 #[test]
 fn experiment_refuses_what_it_does_not_know() {
-    for line in ["blast", "--seed", "--seed many", "--out"] {
-        assert!(same(sim::experiment::cli(&args(line)), ExitCode::from(2)), "{line}");
+    let none = |_: &Given| Err("there is no such file".to_string());
+    let run = |line: &str| sim::experiment::cli(&args(line), &none);
+    let wrong = [
+        "blast",
+        "--seed",
+        "--seed many",
+        "--out",
+        "--layer disk",
+        "--storage a.toml --probe b.json",
+        "--storage missing.toml",
+    ];
+    for line in wrong {
+        assert!(same(run(line), ExitCode::from(2)), "{line}");
     }
-    assert!(same(sim::experiment::cli(&args("--help")), ExitCode::SUCCESS));
+    assert!(same(run("--help"), ExitCode::SUCCESS));
 }

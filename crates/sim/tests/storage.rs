@@ -31,6 +31,21 @@ fn a_curve_has_straight_lines_and_flat_ends() {
 }
 
 #[test]
+fn a_fitted_curve_goes_on_as_it_came_down() {
+    let inverse = Curve::fitted(&[(1.0, 10.0), (2.0, 80.0), (4.0, 40.0), (8.0, 20.0)]);
+    let rates = [1, 2, 3, 8, 16, 500].map(|tasks| inverse.rate(tasks));
+    for (rate, expected) in rates.iter().zip([10.0, 80.0, 60.0, 20.0, 10.0, 0.32]) {
+        assert!((rate / expected - 1.0).abs() < 0.02, "{rates:?}");
+    }
+    for flat in
+        [&[(1.0, 5.0)][..], &[(1.0, 5.0), (2.0, 7.0), (4.0, 7.0)], &[(1.0, 5.0), (2.0, 7.0)]]
+    {
+        let last = flat[flat.len() - 1].1;
+        assert!((Curve::fitted(flat).rate(500) - last).abs() < 1e-9, "has not come down");
+    }
+}
+
+#[test]
 fn tasks_share_what_the_disk_moves_at_their_number() {
     let mut disk = disk();
     disk.begin(0, 7, 100);
@@ -78,7 +93,12 @@ fn hmmer(policy: Policy) -> f64 {
     let points = [(1.0, 140e6), (8.0, 350e6), (28.0, 438e6), (34.0, 450e6), (48.0, 380e6)];
     let mut points = points.to_vec();
     points.extend([(56.0, 335e6), (112.0, 215e6), (225.0, 125e6), (500.0, 55e6)]);
-    let storage = Storage { curve: Curve::new(&points), weather: Weather::default() };
+    let storage = Storage {
+        bandwidth: 450_000_000,
+        shared: false,
+        curve: Curve::new(&points),
+        weather: Weather::default(),
+    };
     run(&applications::hmmer(1), policy, &storage).total_ns as f64
 }
 

@@ -1,6 +1,7 @@
 //! The project's own commands: `cargo xtask tidy | diagrams | sim | rate | experiment`.
 
 mod diagrams;
+mod disks;
 mod tidy;
 mod tree;
 
@@ -48,7 +49,9 @@ fn command(arguments: &mut lexopt::Parser) -> Result<ExitCode, Box<dyn std::erro
         }
         Some(Value(name)) if name == "sim" => Ok(sim::cli(&rest(arguments)?)),
         Some(Value(name)) if name == "rate" => Ok(sim::rate::cli(&rest(arguments)?)),
-        Some(Value(name)) if name == "experiment" => Ok(sim::experiment::cli(&rest(arguments)?)),
+        Some(Value(name)) if name == "experiment" => {
+            Ok(sim::experiment::cli(&rest(arguments)?, &disks::read))
+        }
         Some(Long("help") | Short('h')) => {
             print!("{USAGE}");
             Ok(ExitCode::SUCCESS)

@@ -19,8 +19,6 @@ use crate::storage::{Curve, Disk, Weather};
 pub const NODES: u32 = 12;
 /// Processors of each.
 pub const PROCESSORS: u32 = 48;
-/// What each disk can move, as its description says, in bytes a second.
-pub const BANDWIDTH: u64 = 450_000_000;
 
 /// How the writing tasks are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +33,13 @@ pub enum Policy {
     Tuned(Tuning),
 }
 
-/// The storage of an experiment.
+/// The storage of an experiment: a disk in each node, or one that all share.
 #[derive(Clone, Debug)]
 pub struct Storage {
+    /// What a disk can move, as its description says, in bytes a second.
+    pub bandwidth: u64,
+    /// Whether there is one disk for all nodes.
+    pub shared: bool,
     /// What a disk moves over how many use it.
     pub curve: Curve,
     /// How its speed changes; each disk has its own noise.
@@ -87,14 +89,15 @@ struct Cluster<'a> {
 
 impl<'a> Cluster<'a> {
     fn new(application: &'a Application, policy: Policy, storage: &Storage) -> Cluster<'a> {
+        let disks = if storage.shared { 1 } else { NODES };
         let disk = |node| Layer {
             name: "disk".to_string(),
-            bandwidth: Some(BANDWIDTH),
+            bandwidth: Some(storage.bandwidth),
             capacity: None,
-            node: Some(NodeId(node)),
+            node: (!storage.shared).then_some(NodeId(node)),
         };
         let mut sched = Sched::new(Config {
-            layers: (0..NODES).map(disk).collect(),
+            layers: (0..disks).map(disk).collect(),
             processors: vec![PROCESSORS; NODES as usize],
             stealing: true,
             pipeline_tasks_max: 1,
@@ -115,8 +118,8 @@ impl<'a> Cluster<'a> {
             now: 0,
             heap: BinaryHeap::new(),
             serial: 0,
-            disks: (0..NODES).map(disk).collect(),
-            changes: vec![0; NODES as usize],
+            disks: (0..disks).map(disk).collect(),
+            changes: vec![0; disks as usize],
             numbers: Map::default(),
             outputs: vec![None; tasks],
             running: vec![None; tasks],
@@ -216,8 +219,8 @@ impl<'a> Cluster<'a> {
         match self.application.tasks[number].work {
             Work::Compute(ns) => self.at(self.now + ns, Happening::Ends(number)),
             Work::Write(bytes) => {
-                let own = executor.0 / (PROCESSORS + 1);
-                let disk = layer.map_or(own, |layer| layer.0) as usize;
+                let own = executor.0 as usize / (PROCESSORS as usize + 1) % self.disks.len();
+                let disk = layer.map_or(own, |layer| layer.0 as usize);
                 self.disks[disk].begin(self.now, number, bytes);
                 self.disk_changed(disk);
             }

@@ -3,68 +3,22 @@
 
 pub mod applications;
 pub mod cluster;
+pub mod disks;
+mod options;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use sched::{Bounds, Progress, Tuned, Tuning};
 
 use self::applications::Application;
 use self::cluster::{Outcomes, Policy, Storage};
-use crate::storage::{Curve, Weather};
+use self::disks::Disks;
+pub use self::options::Given;
+use crate::storage::Weather;
 
-/// The sweep of the thesis, in MB/s.
-const SWEEP_MB: [u64; 8] = [2, 4, 8, 16, 32, 64, 128, 256];
 const MB: u64 = 1_000_000;
-/// The speed of a disk is off by up to this share.
-const NOISE: f64 = 0.03;
-
-/// A disk as the text of the thesis lets one think of it. What is published of the disks: 450
-/// MB/s; one task at a time is far from that; the rate rises to a peak at some tens of tasks,
-/// and falls so far at the most tasks that no overlap makes up for it. The figures themselves
-/// were not at hand. That the best run is 38 % shorter than the baseline, whose 48 tasks at once
-/// write for as long as their number and the rate say, needs a rate at 48 that is lower than the
-/// peak: with the peak at 48 or above 37.7 % is the most that overlap can give
-/// (four rounds of computation, three of which hide I/O).
-const KNEE: [(f64, f64); 14] = [
-    (1.0, 140.0),
-    (2.0, 215.0),
-    (4.0, 290.0),
-    (8.0, 350.0),
-    (16.0, 405.0),
-    (28.0, 438.0),
-    (34.0, 450.0),
-    (40.0, 440.0),
-    (48.0, 380.0),
-    (56.0, 335.0),
-    (112.0, 215.0),
-    (225.0, 125.0),
-    (325.0, 85.0),
-    (500.0, 55.0),
-];
-
-/// The same with its peak at a window that the sweep has (16 MB/s: 28 tasks), which is the most
-/// that a static constraint can hope for.
-const ON_GRID: [(f64, f64); 12] = [
-    (1.0, 140.0),
-    (4.0, 290.0),
-    (8.0, 350.0),
-    (16.0, 410.0),
-    (28.0, 450.0),
-    (40.0, 410.0),
-    (48.0, 370.0),
-    (56.0, 335.0),
-    (112.0, 215.0),
-    (225.0, 125.0),
-    (325.0, 85.0),
-    (500.0, 55.0),
-];
-
-fn curve(points: &[(f64, f64)]) -> Curve {
-    let bytes: Vec<(f64, f64)> = points.iter().map(|(n, mb)| (*n, mb * MB as f64)).collect();
-    Curve::new(&bytes)
-}
 
 /// One policy and what it came to.
 struct Line {
@@ -78,24 +32,24 @@ struct Case {
     lines: Vec<Line>,
 }
 
-fn policies() -> Vec<(String, Policy)> {
-    let bounds = Bounds::new(2 * MB, 256 * MB, 2000);
+fn policies(sweep: [u64; 8]) -> Vec<(String, Policy)> {
+    let bounds = Bounds::new(sweep[0], sweep[7], 2000);
     let mut all = vec![
         ("baseline".to_string(), Policy::Baseline),
         ("unconstrained".to_string(), Policy::Unconstrained),
     ];
-    all.extend(SWEEP_MB.map(|mb| (format!("static {mb} MB/s"), Policy::Static(mb * MB))));
+    all.extend(sweep.map(|bytes| (format!("static {} MB/s", in_mb(bytes)), Policy::Static(bytes))));
     all.extend([
         ("auto".to_string(), Policy::Tuned(Tuning::Auto { bounds: None })),
-        ("auto(2,256,2)".to_string(), Policy::Tuned(Tuning::Auto { bounds })),
+        ("bounded".to_string(), Policy::Tuned(Tuning::Auto { bounds })),
         ("adaptive".to_string(), Policy::Tuned(Tuning::Adaptive)),
     ]);
     all
 }
 
 impl Case {
-    fn run(name: String, application: &Application, storage: &Storage) -> Case {
-        let lines = policies().into_iter().map(|(name, policy)| {
+    fn run(name: String, application: &Application, sweep: [u64; 8], storage: &Storage) -> Case {
+        let lines = policies(sweep).into_iter().map(|(name, policy)| {
             let outcomes = cluster::run(application, policy, storage);
             Line { name, outcomes }
         });
@@ -116,12 +70,12 @@ impl Case {
         let best = self.best_static();
         let mut text = format!("{}\n", self.name);
         text +=
-            "  policy            total s  of baseline  of best static   write s   MB/s  found\n";
+            "  policy                total s  of baseline  of best static   write s   MB/s  found\n";
         for Line { name, outcomes } in &self.lines {
             let total = outcomes.total_ns as f64 / 1e9;
             let _ = writeln!(
                 text,
-                "  {name:<16} {total:>8.1} {:>12.3} {:>15.3} {:>9.1} {:>6.0}  {}",
+                "  {name:<20} {total:>8.1} {:>12.3} {:>15.3} {:>9.1} {:>6.0}  {}",
                 total / self.total_s("baseline"),
                 outcomes.total_ns as f64 / best.outcomes.total_ns as f64,
                 outcomes.write_ns as f64 / 1e9,
@@ -151,10 +105,15 @@ impl Case {
             row("best_static", best, "baseline", baseline, "1.0"),
             row("unconstrained", unconstrained, "baseline", baseline, "null"),
             tuned("auto", "auto", "null"),
-            tuned("bounded", "auto(2,256,2)", "null"),
+            tuned("bounded", "bounded", "null"),
             tuned("adaptive", "adaptive", "1.0"),
         ]
     }
+}
+
+/// Bytes as MB, with as many digits as matter.
+fn in_mb(bytes: u64) -> f64 {
+    (bytes as f64 / MB as f64 * 1e3).round() / 1e3
 }
 
 /// What the tuner ended with, in a few words.
@@ -181,60 +140,31 @@ fn found(tuned: &[Tuned]) -> String {
     constraints.join(", ")
 }
 
-/// Every case: as published, with the peak on the sweep's grid, and with disks that halve
-/// their speed midway.
-fn cases(seed: u64, only: &[String], tell: &mut dyn FnMut(&Case)) -> Vec<String> {
-    let weather = Weather { seed, noise: NOISE, change: None };
-    let wanted = |name: &str| only.is_empty() || only.iter().any(|app| name.starts_with(&**app));
+/// Every case: each application on each kind of disk, and with disks that halve their speed
+/// midway.
+fn cases(options: &options::Options, disks: &[Disks], tell: &mut dyn FnMut(&Case)) -> Vec<String> {
+    let wanted = |name: &str| options.only.iter().any(|only| name.starts_with(&**only));
     let mut rows = Vec::new();
-    for application in applications::all(seed) {
-        if !wanted(application.name) {
+    for application in applications::all(options.seed) {
+        if !options.only.is_empty() && !wanted(application.name) {
             continue;
         }
-        for (suffix, points) in [("", &KNEE[..]), (" on grid", &ON_GRID[..])] {
-            let storage = Storage { curve: curve(points), weather };
-            let name = format!("{}{suffix}", application.name);
-            let case = Case::run(name.clone(), &application, &storage);
+        for disks in disks {
+            let storage = disks.storage(options.seed);
+            let name = format!("{}{}", application.name, disks.name);
+            let case = Case::run(name.clone(), &application, disks.sweep(), &storage);
             tell(&case);
             rows.extend(case.rows());
             let halfway = case.best_static().outcomes.total_ns / 2;
-            let weather = Weather { change: Some((halfway, 0.5)), ..weather };
+            let weather = Weather { change: Some((halfway, 0.5)), ..storage.weather };
             let storage = Storage { weather, ..storage };
-            let case = Case::run(format!("{name} halving"), &application, &storage);
+            let name = format!("{name} halving");
+            let case = Case::run(name, &application, disks.sweep(), &storage);
             tell(&case);
             rows.extend(case.rows());
         }
     }
     rows
-}
-
-const USAGE: &str = "usage: cargo xtask experiment [APPLICATION...] [--seed N] [--out FOLDER]
-  APPLICATION  hmmer, variants, kmeans (default: all)
-  --seed N     what noise and run times are drawn from (default 1)
-  --out DIR    write experiment.json there";
-
-struct Options {
-    seed: u64,
-    out: Option<PathBuf>,
-    only: Vec<String>,
-}
-
-fn options(args: &[String]) -> Result<Options, String> {
-    let mut options = Options { seed: 1, out: None, only: Vec::new() };
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
-        match arg.as_str() {
-            "--seed" => {
-                let text = value()?;
-                options.seed = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
-            }
-            "--out" => options.out = Some(PathBuf::from(value()?)),
-            "hmmer" | "variants" | "kmeans" => options.only.push(arg.clone()),
-            other => return Err(format!("unknown argument {other:?}")),
-        }
-    }
-    Ok(options)
 }
 
 fn write_rows(folder: &Path, rows: &[String]) -> std::io::Result<()> {
@@ -244,27 +174,36 @@ fn write_rows(folder: &Path, rows: &[String]) -> std::io::Result<()> {
 }
 
 /// Runs the experiments; the exit code tells whether the arguments were understood and the rows
-/// were written.
-pub fn cli(args: &[String]) -> ExitCode {
+/// were written. `read` finds the disks that a file describes, or says why it cannot.
+pub fn cli(args: &[String], read: &dyn Fn(&Given) -> Result<Disks, String>) -> ExitCode {
     if args.iter().any(|arg| arg == "--help" || arg == "-h") {
-        println!("{USAGE}");
+        println!("{}", options::USAGE);
         return ExitCode::SUCCESS;
     }
-    let options = match options(args) {
+    let options = match options::parse(args) {
         Ok(options) => options,
         Err(message) => {
-            eprintln!("experiment: {message}\n{USAGE}");
+            eprintln!("experiment: {message}\n{}", options::USAGE);
+            return ExitCode::from(2);
+        }
+    };
+    let disks = match options.given.as_ref().map(read) {
+        None => Disks::all_published(),
+        Some(Ok(disks)) => vec![disks],
+        Some(Err(message)) => {
+            eprintln!("experiment: {message}");
             return ExitCode::from(2);
         }
     };
     println!(
-        "simulated: {} nodes, {} processors and a disk of {} MB/s each; seed {}; virtual time\n",
+        "simulated: {} nodes of {} processors, {} of {} MB/s; seed {}; virtual time\n",
         cluster::NODES,
         cluster::PROCESSORS,
-        cluster::BANDWIDTH / MB,
+        if disks[0].shared { "one disk" } else { "each with a disk" },
+        in_mb(disks[0].bandwidth),
         options.seed
     );
-    let rows = cases(options.seed, &options.only, &mut |case| println!("{}", case.table()));
+    let rows = cases(&options, &disks, &mut |case| println!("{}", case.table()));
     match options.out.map_or(Ok(()), |folder| write_rows(&folder, &rows)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

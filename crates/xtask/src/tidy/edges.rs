@@ -17,7 +17,7 @@ const ALLOWED: [(&str, &[&str]); 11] = [
     ("capi", &["runtime"]),
     ("preload", &["runtime"]),
     ("pybind", &["runtime"]),
-    ("xtask", &["sim", "sched"]),
+    ("xtask", &["sim", "sched", "runtime"]),
 ];
 
 /// Crates with no thread, no clock, no file and no randomness of their own.
