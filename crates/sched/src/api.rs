@@ -470,7 +470,8 @@ pub enum Instruction {
         /// The layer of the upper copy.
         layer: LayerId,
     },
-    /// Nobody can read this scratch file any more: remove it. `FileGone` follows.
+    /// Nobody can read this scratch file any more: remove it. `FileGone` follows. Not sent where
+    /// there is one layer without a limit, and neither flush nor prefetch.
     Remove {
         /// Which file.
         datum: DatumId,

@@ -99,7 +99,8 @@ fn closing_line(summary: &Summary, options: &Options, seconds: f64) -> String {
          {} events, {} executors died, {} tasks failed, {} cancelled ({} by region), \
          {} sent ahead, {} recalled, {} paused, {} given up, \
          {} outputs released, {} refused, {} passed on by engines; \
-         {} epochs ({} abandoned), {} in adaptive windows; log {:016x}",
+         {} epochs ({} abandoned), {} in adaptive windows; \
+         {} moves ({} up), {} files removed, {} runs unplaced, {} troubles; log {:016x}",
         summary.seeds,
         options.start,
         total.tasks,
@@ -119,6 +120,11 @@ fn closing_line(summary: &Summary, options: &Options, seconds: f64) -> String {
         total.epochs,
         total.abandoned,
         total.adaptive,
+        total.moves,
+        total.prefetches,
+        total.removed,
+        total.unplaced,
+        total.troubles,
         total.log,
     )
 }

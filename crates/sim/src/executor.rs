@@ -12,6 +12,9 @@ use crate::values::{returned, Body};
 use crate::world::{Happening, World};
 use crate::Canary;
 
+/// What a task fails of that no layer is left for.
+pub(crate) const UNPLACED: &[u8] = b"unplaced";
+
 /// What an executor tells the driver.
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
@@ -20,6 +23,7 @@ pub(crate) enum Message {
     Paused { task: usize },
     Recalled { task: usize },
     Refused { task: usize },
+    Unplaced { task: usize, ran: u64, down: bool },
 }
 
 /// A body on an executor.
@@ -29,6 +33,8 @@ struct Running {
     serial: u64,
     began: u64,
     raises: bool,
+    /// Its layer fails it (`true`: and everybody).
+    unplaced: Option<bool>,
     /// It gave its processor back.
     paused: bool,
     death: Option<Death>,
@@ -187,6 +193,7 @@ impl<'a> World<'a> {
         let plan = entry.plan;
         entry.begins += 1;
         let fate = self.faults.fate(task, entry.begins);
+        let unplaced = self.faults.unplaced(task, entry.begins);
         self.checks.grants.body(plan, ExecutorId(number))?;
         self.report.bodies += 1;
         let used = std::mem::take(&mut self.task_mut(task).used);
@@ -198,9 +205,19 @@ impl<'a> World<'a> {
         let began = self.now;
         let executor = &mut self.executors[number as usize];
         executor.unreported.push(task);
-        let (raises, death) = (fate.raises, fate.death);
+        let unplaced = unplaced.filter(|_| plan.kind.is_io());
+        let (raises, death) = (fate.raises || unplaced.is_some(), fate.death);
         let paused = false;
-        executor.running.push(Running { task, serial, began, raises, paused, death, body });
+        executor.running.push(Running {
+            task,
+            serial,
+            began,
+            raises,
+            unplaced,
+            paused,
+            death,
+            body,
+        });
         let lasts = self.lasts(number, plan.duration) * fate.slower;
         match death {
             Some(Death::OnTaking) => return self.dies_now(number),
@@ -260,7 +277,8 @@ impl<'a> World<'a> {
         let Some(at) = executor.running.iter().position(|body| body.serial == serial) else {
             return Ok(());
         };
-        let Running { task, began, raises, death, mut body, .. } = executor.running.remove(at);
+        let Running { task, began, raises, unplaced, death, mut body, .. } =
+            executor.running.remove(at);
         self.tell(|| format!("  body of task {task} ends on e{number}"));
         let abandoned = self.sched.state(self.task(task).id) == Some(State::Abandoned);
         let used = std::mem::take(&mut self.task_mut(task).used);
@@ -287,7 +305,9 @@ impl<'a> World<'a> {
             false => Outcome::Done([].into()),
         };
         let ran = self.now - began;
-        if self.canary != Some(Canary::LoseReport) || self.canary_done {
+        if let Some(down) = unplaced {
+            self.write_report(number, Message::Unplaced { task, ran, down });
+        } else if self.canary != Some(Canary::LoseReport) || self.canary_done {
             self.write_report(number, Message::Ended { task, outcome, ran, body });
         }
         self.canary_done |= self.canary == Some(Canary::LoseReport);

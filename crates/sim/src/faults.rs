@@ -14,6 +14,8 @@
 //! - An executor that has to be killed goes on for a moment, and may report in that moment.
 //! - An executor comes up late, also the only one of its kind.
 //! - The clock's tick comes late.
+//! - A layer fails the run of an I/O task, for this task or for all; layers go down, come up, and
+//!   have less room than was said; files are larger than was asked for; moves fail.
 //!
 //! What never goes wrong: a report is lost that was written before the death of its writer, or
 //! comes after the news of that death; reports of one executor overtake each other; a replacement
@@ -78,6 +80,9 @@ pub struct Faults {
     refuse_permille: u64,
     idle_death_permille: u64,
     delay_ns_max: u64,
+    unplaced_permille: u64,
+    move_fails_permille: u64,
+    troubles: u32,
 }
 
 impl Faults {
@@ -94,6 +99,10 @@ impl Faults {
         let pause = maybe(500);
         let refuse = maybe(700);
         let delay_ns_max = [1, 1_000, 50_000, 2_000_000][rng.usize(0..4)];
+        let mut rng = fastrand::Rng::with_seed(mix_all(&[seed, 0xfb]));
+        let unplaced_permille = [0, 30, 300][rng.usize(0..3)];
+        let move_fails_permille = [0, 100, 600][rng.usize(0..3)];
+        let troubles = [0, 0, 4, 16][rng.usize(0..4)];
         Faults {
             seed,
             raise_permille: raise,
@@ -103,6 +112,9 @@ impl Faults {
             refuse_permille: refuse,
             idle_death_permille: idle_death,
             delay_ns_max,
+            unplaced_permille,
+            move_fails_permille,
+            troubles,
         }
     }
 
@@ -121,6 +133,43 @@ impl Faults {
         });
         let pauses = (rng.u64(0..1000) < self.pause_permille).then(|| rng.u64(1..1000));
         Fate { raises, pauses, slower, death }
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Whether its layer fails a run of a task; and if so, whether it is down for all.
+    pub fn unplaced(&self, task: usize, begin: u32) -> Option<bool> {
+        let roll = mix_all(&[self.seed, 0xe5, task as u64, u64::from(begin)]);
+        (roll % 1000 < self.unplaced_permille).then_some(roll / 1000 % 8 == 0)
+    }
+
+    /// How long a move takes.
+    pub fn move_lasts(&self, serial: u64) -> u64 {
+        mix_all(&[self.seed, 0x30, serial]) % (1 << (mix_all(&[self.seed, serial]) % 22)) + 1
+    }
+
+    /// Whether a move fails; and if so, whether for lack of room.
+    pub fn move_fails(&self, serial: u64) -> Option<bool> {
+        let roll = mix_all(&[self.seed, 0x3f, serial]);
+        (roll % 1000 < self.move_fails_permille).then_some(roll / 1000 % 2 == 0)
+    }
+
+    /// When something happens to a layer.
+    pub fn troubles(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let when = |number: u32| {
+            let mut rng = fastrand::Rng::with_seed(mix_all(&[self.seed, 0x7b, u64::from(number)]));
+            1 << rng.u32(8..24)
+        };
+        (0..self.troubles).map(move |number| (number, when(number)))
+    }
+
+    /// To which of so many layers, and what (a number to choose by).
+    pub fn trouble(&self, number: u32, layers: usize) -> (u32, u64) {
+        let roll = mix_all(&[self.seed, 0x7c, u64::from(number)]);
+        ((roll % layers as u64) as u32, roll / 16)
     }
 
     /// Whether an engine cannot do a task.

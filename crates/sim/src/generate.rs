@@ -95,8 +95,9 @@ pub(crate) struct Generator {
 impl Generator {
     pub(crate) fn new(seed: u64) -> Generator {
         let mut rng = fastrand::Rng::with_seed(mix_all(&[seed, 0x9e]));
-        let habits = Habits::new(&mut rng);
-        let machine = machine(&mut rng);
+        let mut habits = Habits::new(&mut rng);
+        let mut machine = machine(&mut rng);
+        tiers(seed, &mut machine, &mut habits);
         let tunings = tunings(seed, &machine);
         Generator {
             rng,
@@ -463,6 +464,30 @@ fn tunings(seed: u64, machine: &Machine) -> [Tuning; FUNCTIONS] {
     })
 }
 
+/// How a seed uses its layers.
+fn tiers(seed: u64, machine: &mut Machine, habits: &mut Habits) {
+    let mut rng = fastrand::Rng::with_seed(mix_all(&[seed, 0x71]));
+    let policies = [PolicyKind::Fcfs, PolicyKind::Priority, PolicyKind::Backfilling];
+    machine.config.policy = policies[rng.usize(0..3)];
+    machine.files = rng.u32(0..3) > 0;
+    machine.config.flush = machine.files && rng.bool();
+    machine.config.prefetch = machine.files && rng.bool();
+    if !machine.files || rng.bool() {
+        return;
+    }
+    // Programs of files: few regions, much I/O, time to move something.
+    habits.in_place = 100;
+    habits.regions = rng.u32(0..30);
+    habits.grouped = rng.u32(0..30);
+    habits.read = rng.u32(20..70);
+    habits.io = rng.u32(20..90);
+    habits.think = 80;
+    habits.drop = rng.u32(0..8);
+    machine.config.layers.iter_mut().for_each(|layer| {
+        layer.capacity = (rng.u32(0..3) > 0).then(|| rng.u64(300..=2000));
+    });
+}
+
 fn machine(rng: &mut fastrand::Rng) -> Machine {
     let nodes = if rng.u32(0..4) == 0 { rng.usize(2..=3) } else { 1 };
     let processors: Vec<u32> = (0..nodes).map(|_| rng.u32(1..=4)).collect();
@@ -474,7 +499,6 @@ fn machine(rng: &mut fastrand::Rng) -> Machine {
     });
     let config = Config {
         layers: layers.collect(),
-        policy: PolicyKind::Fcfs,
         processors: processors.clone(),
         stealing: rng.bool(),
         pipeline_tasks_max: [1, 1, 2, 4, 16][rng.usize(0..5)],
@@ -483,5 +507,5 @@ fn machine(rng: &mut fastrand::Rng) -> Machine {
     };
     let io = (0..nodes).map(|_| (0..rng.usize(1..=2)).map(|_| rng.u32(1..=6)).collect()).collect();
     let engines = (0..nodes).map(|_| rng.u32(1..=6)).collect();
-    Machine { config, compute: processors, io, engines }
+    Machine { config, compute: processors, io, engines, files: false }
 }

@@ -20,6 +20,7 @@ pub mod faults;
 mod generate;
 pub mod hash;
 mod main_thread;
+mod mover;
 pub mod program;
 pub mod rate;
 mod run;

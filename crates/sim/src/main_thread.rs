@@ -312,6 +312,7 @@ impl<'a> World<'a> {
             attempt: 0,
             sent_at: 0,
             cancel_asked: false,
+            failed_on: Vec::new(),
             digest: None,
             end: None,
         });

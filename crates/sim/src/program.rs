@@ -18,6 +18,8 @@ pub struct Machine {
     pub io: Vec<Vec<u32>>,
     /// Slots of the engine of each node.
     pub engines: Vec<u32>,
+    /// Whether data in place are files, of which the driver says where they are.
+    pub files: bool,
 }
 
 /// A datum that a program uses.
@@ -198,7 +200,7 @@ impl Program {
     pub fn listing(&self) -> String {
         let mut text = format!(
             "machine: processors {:?}, compute executors {:?}, I/O slots {:?}, engines {:?}, \
-             stealing {}, pipeline {} tasks {} ns\n",
+             stealing {}, pipeline {} tasks {} ns, {:?}, flush {}, prefetch {}, files {}\n",
             self.machine.config.processors,
             self.machine.compute,
             self.machine.io,
@@ -206,6 +208,10 @@ impl Program {
             self.machine.config.stealing,
             self.machine.config.pipeline_tasks_max,
             self.machine.config.pipeline_ns_max,
+            self.machine.config.policy,
+            self.machine.config.flush,
+            self.machine.config.prefetch,
+            self.machine.files,
         );
         for (index, layer) in self.layers().iter().enumerate() {
             text += &format!("layer {index}: {layer:?}\n");

@@ -36,11 +36,13 @@ pub enum Canary {
     SwapPriorities,
     /// Tuned tasks are told to have run a nanosecond longer (tuning).
     MisreportTime,
+    /// Files are told to be a byte smaller (files).
+    MisreportBytes,
 }
 
 impl Canary {
     /// Every canary with the checker that has to see it.
-    pub const ALL: [(Canary, &'static str); 8] = [
+    pub const ALL: [(Canary, &'static str); 9] = [
         (Canary::BeginEarly, "results"),
         (Canary::LoseReport, "liveness"),
         (Canary::GrantTooMuch, "grants"),
@@ -49,6 +51,7 @@ impl Canary {
         (Canary::LoseForget, "memory"),
         (Canary::SwapPriorities, "order"),
         (Canary::MisreportTime, "tuning"),
+        (Canary::MisreportBytes, "files"),
     ];
 }
 
@@ -89,6 +92,16 @@ pub struct Report {
     pub abandoned: u64,
     /// Runs within an adaptive window.
     pub adaptive: u64,
+    /// Moves of files that were begun.
+    pub moves: u64,
+    /// Of these: copies up.
+    pub prefetches: u64,
+    /// Scratch files that were removed.
+    pub removed: u64,
+    /// Runs that their layer failed.
+    pub unplaced: u64,
+    /// What happened to layers.
+    pub troubles: u64,
     /// A hash of every instruction in order.
     pub log: u64,
     /// Virtual nanoseconds.
@@ -293,6 +306,11 @@ impl Report {
         self.epochs += other.epochs;
         self.abandoned += other.abandoned;
         self.adaptive += other.adaptive;
+        self.moves += other.moves;
+        self.prefetches += other.prefetches;
+        self.removed += other.removed;
+        self.unplaced += other.unplaced;
+        self.troubles += other.troubles;
         // Seeds end in any order: the sum of their logs does not depend on it.
         self.log = self.log.wrapping_add(other.log);
         self.ns = self.ns.saturating_add(other.ns);

@@ -11,9 +11,14 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use graph::{DatumId, TaskId, VersionId};
-use sched::{Cause, Event, ExecutorId, Failure, FunctionId, Instruction, Outcome, Sched, Tuning};
+use sched::{
+    Cause, Event, ExecutorId, Failure, FunctionId, Instruction, LayerId, Outcome, PolicyKind,
+    Sched, Tuning,
+};
 
-use crate::checkers::{dead, grants, liveness, memory, order, results, state, tuning, Fault};
+use crate::checkers::{
+    dead, files, grants, liveness, memory, order, results, state, tuning, Fault,
+};
 use crate::executor::{Executor, Message};
 use crate::faults::{Delay, Faults};
 use crate::hash::{Fold, Map};
@@ -43,6 +48,12 @@ pub(crate) enum Happening {
     Report(u32),
     /// The driver hears of an executor's death.
     Lost(u32),
+    /// A move of the file of a datum ends.
+    Moved(usize, u64),
+    /// The file of a datum is gone.
+    Gone(usize),
+    /// Something happens to a layer.
+    Trouble(u32),
 }
 
 /// A task that was taken.
@@ -61,6 +72,8 @@ pub(crate) struct Task<'a> {
     pub(crate) attempt: u32,
     pub(crate) sent_at: u64,
     pub(crate) cancel_asked: bool,
+    /// The layers that failed it.
+    pub(crate) failed_on: Vec<LayerId>,
     /// What the run that was its end made of what it read.
     pub(crate) digest: Option<u64>,
     /// `Some` when it is over.
@@ -72,6 +85,7 @@ pub(crate) struct Checks<'a> {
     pub(crate) grants: grants::Grants,
     pub(crate) tuning: tuning::Tuned,
     pub(crate) dead: dead::Dead,
+    pub(crate) files: files::Files,
     pub(crate) memory: memory::Memory,
     pub(crate) order: order::Order<'a>,
     pub(crate) binding: results::Binding,
@@ -117,6 +131,8 @@ pub(crate) struct World<'a> {
     log: Fold,
     pub(crate) trace: Option<Vec<String>>,
     pub(crate) canary_done: bool,
+    /// Moves that came to their end while they were held.
+    pub(crate) held_moves: Vec<(usize, u64)>,
 }
 
 impl<'a> World<'a> {
@@ -166,8 +182,9 @@ impl<'a> World<'a> {
                 ),
                 tuning: tuning::Tuned::new(program.layers()),
                 dead: dead::Dead::new(program.tasks),
+                files: files::Files::new(program.layers()),
                 memory: memory::Memory::default(),
-                order: order::Order::new(nodes),
+                order: order::Order::new(nodes, machine.config.policy == PolicyKind::Fcfs),
                 binding: results::Binding::new(program.data.len()),
                 live: 0,
             },
@@ -175,6 +192,7 @@ impl<'a> World<'a> {
             log: Fold::default(),
             trace: None,
             canary_done: false,
+            held_moves: Vec::new(),
         }
     }
 
@@ -198,6 +216,9 @@ impl<'a> World<'a> {
     pub(crate) fn run(&mut self) -> Result<(), Fault> {
         self.start_machine();
         self.at(0, Happening::Program);
+        for (number, when) in self.faults.troubles() {
+            self.at(when, Happening::Trouble(number));
+        }
         while self.happen()? {
             liveness::count(self.report.events)?;
         }
@@ -206,6 +227,15 @@ impl<'a> World<'a> {
             tasks.filter(|task| task.end.is_none()).map(|task| task.plan.task).collect();
         liveness::check(&waiting, self.blocked_on)?;
         self.forget_all()?;
+        // Files move and go when nobody can name them.
+        while self.happen()? {
+            liveness::count(self.report.events)?;
+        }
+        let config = &self.program.machine.config;
+        let limited = config.layers.iter().any(|layer| layer.capacity.is_some());
+        if config.flush || config.prefetch || config.layers.len() > 1 || limited {
+            self.checks.files.end()?;
+        }
         self.checks.memory.end()?;
         state::check_empty(&self.sched, self.program.layers().len())?;
         results::check(self)?;
@@ -241,6 +271,9 @@ impl<'a> World<'a> {
             Happening::Die(executor) => self.executor_dies(executor),
             Happening::Report(executor) => self.report_arrives(executor)?,
             Happening::Lost(executor) => self.executor_is_lost(executor)?,
+            Happening::Moved(datum, serial) => self.move_ends(datum, serial)?,
+            Happening::Gone(datum) => self.file_gone(datum)?,
+            Happening::Trouble(number) => self.trouble(number)?,
         }
         Ok(true)
     }
@@ -300,6 +333,7 @@ impl<'a> World<'a> {
         if self.validated {
             let seen = state::Seen { tasks: self.checks.live };
             state::check(&self.sched, seen)?;
+            self.check_files()?;
         }
         Ok(())
     }
@@ -314,7 +348,9 @@ impl<'a> World<'a> {
                 let granted = self.sched.grant_of(id).map(|(_, granted)| granted);
                 let granted = granted.unwrap_or_default();
                 self.checks.grants.run(plan, executor, layer, granted)?;
+                self.writer_sent(task)?;
                 if let Some(layer) = layer {
+                    self.file_task_sent(task, layer)?;
                     self.checks.tuning.run(&self.sched, plan, id, layer, granted)?;
                 }
                 let ahead = self.checks.grants.sent_to(executor) > 1 && plan.cpus > 0;
@@ -346,10 +382,10 @@ impl<'a> World<'a> {
                 Ok(())
             }
             Instruction::Forgotten { task, failure } => self.forgotten(task, failure),
-            Instruction::Move { .. }
+            instruction @ (Instruction::Move { .. }
             | Instruction::DropCopy { .. }
             | Instruction::Remove { .. }
-            | Instruction::HoldMoves { .. } => Ok(()),
+            | Instruction::HoldMoves { .. }) => self.obey_mover(&instruction),
         }
     }
 
@@ -415,6 +451,9 @@ impl<'a> World<'a> {
                 self.executors[number as usize].unreported.retain(|other| *other != task);
                 let id = self.task(task).id;
                 self.tuned_task_ends(task, executor, ran, outcome)?;
+                if matches!(outcome, Outcome::Done(_)) {
+                    self.wrote(task, executor)?;
+                }
                 self.checks.back(task);
                 let ran = ran + u64::from(self.misreports(task));
                 let event = Event::Ended { task: id, executor, outcome: outcome.clone(), ran };
@@ -455,6 +494,9 @@ impl<'a> World<'a> {
                 let id = self.task(task).id;
                 self.drive(Event::Recalled { task: id, executor })
             }
+            Message::Unplaced { task, ran, down } => {
+                self.run_is_unplaced(*task, executor, *ran, *down)
+            }
             Message::Refused { task } => {
                 let task = *task;
                 self.report.refused_by_engines += 1;
@@ -464,6 +506,32 @@ impl<'a> World<'a> {
                 self.drive(Event::Refused { task: id, executor })
             }
         }
+    }
+
+    /// A run comes back that its layer failed.
+    fn run_is_unplaced(
+        &mut self,
+        task: usize,
+        executor: ExecutorId,
+        ran: u64,
+        down: bool,
+    ) -> Result<(), Fault> {
+        let unreported = &mut self.executors[executor.0 as usize].unreported;
+        unreported.retain(|other| *other != task);
+        self.report.unplaced += 1;
+        let id = self.task(task).id;
+        if let Some((layer, _)) = self.sched.grant_of(id) {
+            self.task_mut(task).failed_on.push(layer);
+            if down {
+                self.checks.files.set_down(layer, true);
+            }
+        }
+        // One whose time is up counts as a run that failed.
+        let late = self.sched.state(id) == Some(sched::State::Abandoned);
+        self.task_mut(task).failed_runs += u32::from(late);
+        self.checks.back(task);
+        let failure = Arc::from(crate::executor::UNPLACED);
+        self.drive(Event::Unplaced { task: id, executor, ran, down, failure })
     }
 
     /// A report of a run comes: what the body moved is told first, where it is known.

@@ -24,6 +24,10 @@ fn the_first_seeds_are_clean() {
         ("passed on by engines", total.refused_by_engines),
         ("epochs", total.epochs),
         ("in adaptive windows", total.adaptive),
+        ("moves", total.moves),
+        ("files removed", total.removed),
+        ("runs unplaced", total.unplaced),
+        ("troubles of layers", total.troubles),
     ] {
         assert!(count > 20, "only {count} {what}: the generator lost a habit");
     }

@@ -30,8 +30,9 @@ impl Sched {
         // Who is the head of a line may be another now.
         self.executors.io_changed = true;
         let (upper, moving, cold) = (None, None, None);
-        let (failures, removed) = (0, false);
-        let file = File { layer, bytes, home, scratch, upper, moving, failures, removed, cold };
+        let (failures, refused, removed) = (0, false, false);
+        let file =
+            File { layer, bytes, home, scratch, upper, moving, failures, refused, removed, cold };
         self.files.files.insert(datum, file);
         self.files.touch(datum);
     }
@@ -89,15 +90,11 @@ impl Sched {
                 true => file.upper = moving.to,
                 false => file.layer = moving.to,
             }
-            self.files.touch(datum);
         } else {
             file.failures += 1;
-            match no_room && !moving.keep {
-                // It is tried again when room comes.
-                true => drop(self.files.without_room.insert(datum)),
-                false => self.files.touch(datum),
-            }
+            file.refused = no_room && !moving.keep;
         }
+        self.files.touch(datum);
         self.unpark(datum, out);
     }
 

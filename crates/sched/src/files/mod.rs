@@ -48,6 +48,8 @@ pub(crate) struct File {
     moving: Option<Moving>,
     /// Moves of it that failed since it was last written.
     failures: u32,
+    /// The last move found no room, and none came since.
+    refused: bool,
     /// Its removal was asked for.
     removed: bool,
     /// Its place among the cold: its layer, and when it became so.
@@ -57,7 +59,9 @@ pub(crate) struct File {
 /// What is known of all files.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    /// Whether the uses of data by tasks are counted.
+    /// Whether the uses of data by tasks are counted. Where there is one layer without a limit and
+    /// nothing is to move they are not: nobody would look, and every task would pay. Then nothing
+    /// is removed either.
     tracked: bool,
     flush: bool,
     prefetch: bool,
@@ -90,7 +94,7 @@ impl Files {
 
     /// Something changed for a datum.
     pub(crate) fn touch(&mut self, datum: DatumId) {
-        if self.files.contains_key(&datum) {
+        if self.tracked && self.files.contains_key(&datum) {
             self.touched.push_back(datum);
         }
     }

@@ -38,6 +38,11 @@ impl Sched {
         self.review_files(out);
         if core::mem::take(&mut self.files.room_came) {
             let again = core::mem::take(&mut self.files.without_room);
+            for datum in &again {
+                if let Some(file) = self.files.files.get_mut(datum) {
+                    file.refused = false;
+                }
+            }
             self.files.touched.extend(again);
             self.review_files(out);
         }
@@ -78,8 +83,11 @@ impl Sched {
                 out.push(Instruction::Remove { datum });
             }
             (0, 0) if self.files.flush && tries => {
-                if let Some(layer) = file.layer.filter(|layer| self.could_sink(file, *layer)) {
-                    self.files.list_cold(datum, layer);
+                let sinks = file.layer.filter(|layer| self.could_sink(file, *layer));
+                match sinks {
+                    Some(_) if file.refused => drop(self.files.without_room.insert(datum)),
+                    Some(layer) => self.files.list_cold(datum, layer),
+                    None => {}
                 }
             }
             (1.., 0) if self.files.prefetch && tries && self.could_rise(file) => {

@@ -79,6 +79,12 @@ impl Files {
             if users.is_empty() {
                 self.users.remove(&datum);
             }
+            if let Some(parked) = self.parked.get_mut(&datum) {
+                parked.retain(|other| *other != task);
+                if parked.is_empty() {
+                    self.parked.remove(&datum);
+                }
+            }
             self.touch(datum);
         }
     }

@@ -127,6 +127,19 @@ impl Grants {
         self.executors.get(&id).map_or(0, |executor| executor.sent)
     }
 
+    /// I/O tasks at executors of a node, or of all.
+    pub fn io_running(&self, node: Option<NodeId>) -> usize {
+        let here = |executor: &&Executor| {
+            executor.kind.is_io() && node.is_none_or(|node| executor.node == node)
+        };
+        self.executors.values().filter(here).map(|executor| executor.sent).sum()
+    }
+
+    /// Bytes that are granted of a layer.
+    pub fn granted_size(&self, layer: LayerId) -> u64 {
+        self.granted[layer.0 as usize].size
+    }
+
     /// The tasks at an executor, in no order.
     pub fn tasks_at(&self, id: ExecutorId) -> impl Iterator<Item = usize> + '_ {
         let here = move |entry: &(&usize, &Sent)| entry.1.executor == id;

@@ -5,6 +5,7 @@
 //! to fail by a canary (see [`crate::Canary`]).
 
 pub mod dead;
+pub mod files;
 pub mod grants;
 pub mod liveness;
 pub mod memory;

@@ -23,19 +23,24 @@ struct Waiting<'a> {
 #[derive(Debug)]
 pub struct Order<'a> {
     single: bool,
+    /// Whether I/O tasks go in order of arrival.
+    fcfs: bool,
     waiting: Map<usize, Waiting<'a>>,
     waiters: Map<VersionId, Vec<usize>>,
 }
 
 impl<'a> Order<'a> {
     /// Nobody waits yet.
-    pub fn new(nodes: usize) -> Order<'a> {
-        Order { single: nodes == 1, waiting: Map::default(), waiters: Map::default() }
+    pub fn new(nodes: usize, fcfs: bool) -> Order<'a> {
+        Order { single: nodes == 1, fcfs, waiting: Map::default(), waiters: Map::default() }
     }
 
     /// A task was taken that waits for these versions and nothing else.
     pub fn submitted(&mut self, plan: &'a TaskPlan, missing: Vec<VersionId>, event: u64) {
         if !self.single || plan.timeout.is_some() || plan.tuning != Tuning::Static {
+            return;
+        }
+        if plan.kind.is_io() && !self.fcfs {
             return;
         }
         for version in &missing {

@@ -301,6 +301,14 @@ fn check_cause(task: &Task<'_>, failure: &Failure) -> Result<(), Fault> {
         }
         _ if failure.from.is_some() => Ok(()),
         Cause::Cancelled => Ok(()),
+        Cause::NoLayer(_) if !task.plan.kind.is_io() => fault("it needs no layer".to_string()),
+        Cause::NoLayer(_) => Ok(()),
+        Cause::Raised(ref payload) if **payload == *crate::executor::UNPLACED => {
+            match task.failed_on.is_empty() {
+                true => fault("no layer failed it".to_string()),
+                false => Ok(()),
+            }
+        }
         Cause::TimedOut(after) if task.plan.timeout != Some(after) => {
             fault(format!("timed out after {after} ns, allowed {:?}", task.plan.timeout))
         }
