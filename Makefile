@@ -115,6 +115,10 @@ tidy: ## Style as a test: docs, sizes, crate edges, dead files
 sim: ## Run the scheduler on random programs with faults (SEEDS=2000)
 	cargo run --quiet --release --locked --package alongside-xtask -- sim --seeds $(SEEDS)
 
+.PHONY: tiers
+tiers: ## Simulate the published experiments on storage layers (OUT=folder)
+	cargo run --quiet --release --locked --package alongside-xtask -- tiers --out $(OUT)
+
 .PHONY: experiment
 experiment: ## Simulate the published I/O experiments on congested storage (OUT=folder)
 	cargo run --quiet --release --locked --package alongside-xtask -- experiment --out $(OUT)

@@ -45,6 +45,16 @@ fn highest_bandwidth_first_and_nobody_passes_the_head() {
 }
 
 #[test]
+fn a_head_that_is_cancelled_holds_nobody_up() {
+    let mut driver = one_disk(PolicyKind::Priority);
+    driver.submit(driver.io("a", 60, 0));
+    let head = driver.submit(driver.io("b", 50, 0));
+    let small = driver.submit(driver.io("c", 20, 0));
+    assert_eq!((begun(&head.out), begun(&small.out)), (vec![], vec![]));
+    assert_eq!(begun(&driver.cancel(head.id)), [(small.id, 0)]);
+}
+
+#[test]
 fn nobody_waits_behind_who_needs_something_else() {
     let layers = vec![layer("fast", 100, None), layer("slow", 50, None)];
     let mut driver = with(PolicyKind::Priority, layers, 9);

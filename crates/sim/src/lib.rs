@@ -9,7 +9,8 @@
 //! scheduler and keeps the clock, `executor` runs bodies over the data model of [`values`],
 //! `run` puts a seed through all that, `shrink` makes a failing program small. [`experiment`] runs
 //! whole applications on [`storage`] with congestion, without faults. [`cli`], [`rate`] and
-//! [`experiment`] are what `cargo xtask sim`, `rate` and `experiment` call.
+//! [`experiment`] are what `cargo xtask sim`, `rate` and `experiment` call; [`tiers`] does the
+//! same for storage layers.
 #![forbid(unsafe_code)]
 
 pub mod checkers;
@@ -26,6 +27,7 @@ pub mod rate;
 mod run;
 mod shrink;
 pub mod storage;
+pub mod tiers;
 pub mod values;
 mod world;
 

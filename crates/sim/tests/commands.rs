@@ -41,6 +41,14 @@ fn rate_counts_every_event() {
 }
 
 #[test]
+fn tiers_refuses_what_it_does_not_know() {
+    for line in ["blast", "--seed", "--ssd many", "--compute -1", "--out"] {
+        assert!(same(sim::tiers::cli(&args(line)), ExitCode::from(2)), "{line}");
+    }
+    assert!(same(sim::tiers::cli(&args("--help")), ExitCode::SUCCESS));
+}
+
+#[test]
 fn experiment_refuses_what_it_does_not_know() {
     let none = |_: &Given| Err("there is no such file".to_string());
     let run = |line: &str| sim::experiment::cli(&args(line), &none);

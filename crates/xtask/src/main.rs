@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask tidy | diagrams | sim | rate | experiment`.
+//! The project's own commands: `cargo xtask tidy | diagrams | sim | rate | experiment | tiers`.
 
 mod diagrams;
 mod disks;
@@ -14,6 +14,7 @@ const USAGE: &str = "usage:
   cargo xtask sim [--seeds N] [--start S]   run the scheduler on random programs with faults
   cargo xtask rate                          scheduler events a second, from 10^3 to 10^6 tasks
   cargo xtask experiment [APPLICATION...]   published I/O experiments on modelled storage
+  cargo xtask tiers [WORKLOAD...]           published experiments on storage layers
 ";
 
 fn main() -> ExitCode {
@@ -49,6 +50,7 @@ fn command(arguments: &mut lexopt::Parser) -> Result<ExitCode, Box<dyn std::erro
         }
         Some(Value(name)) if name == "sim" => Ok(sim::cli(&rest(arguments)?)),
         Some(Value(name)) if name == "rate" => Ok(sim::rate::cli(&rest(arguments)?)),
+        Some(Value(name)) if name == "tiers" => Ok(sim::tiers::cli(&rest(arguments)?)),
         Some(Value(name)) if name == "experiment" => {
             Ok(sim::experiment::cli(&rest(arguments)?, &disks::read))
         }

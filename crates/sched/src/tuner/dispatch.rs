@@ -71,6 +71,8 @@ impl Sched {
 
     /// An I/O task is ready no more.
     pub(crate) fn unqueue_io(&mut self, group: u32, request: &Request) {
+        // Others may have waited behind it.
+        self.executors.io_changed = true;
         match group {
             STATIC => self.policy.remove(request),
             group => self.tuner.remove(group, request),

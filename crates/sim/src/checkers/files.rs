@@ -110,7 +110,7 @@ impl Files {
         self.layers[layer.0 as usize].node
     }
 
-    /// A task was sent; so many bytes are granted of its layer, its own included (0: it needs none).
+    /// A task was sent; so many bytes are granted of its layer with it (0: it needs none).
     pub fn run(&self, task: usize, layer: LayerId, granted: u64) -> Result<(), Fault> {
         let fault = |message: String| Err(Fault::of_task("files", task, message));
         if self.down[layer.0 as usize] {

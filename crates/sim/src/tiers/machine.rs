@@ -1,0 +1,402 @@
+//! Twelve nodes with two fast layers each above a slow one that all share, under the real scheduler
+//! and a virtual clock. Tasks on a layer share its bandwidth evenly, or each moves exactly as
+//! much as it was granted; moves are writes to where they go, a chunk at a time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use graph::{Access, DatumId, DatumKind, Direction, Region, Target, TaskId, VersionId};
+use sched::{
+    Config, Constraint, Event, ExecutorId, FunctionId, Instruction, Kind, Layer, LayerId, NodeId,
+    OnFailure, Outcome, PolicyKind, Sched, TaskSpec, Tuning,
+};
+
+use super::workloads::Workload;
+use crate::hash::{mix_all, Map};
+use crate::storage::{Curve, Disk, Weather};
+
+/// Nodes.
+pub const NODES: u32 = 12;
+/// Processors of each.
+pub const PROCESSORS: u32 = 40;
+/// I/O tasks that a node may run at once.
+const SLOTS: u32 = 128;
+/// Bytes a second of the layers, highest first.
+pub const BANDWIDTHS: [u64; 3] = [6_026_000_000, 2_743_000_000, 900_000_000];
+/// A move looks after so many bytes whether it is held.
+const CHUNK_BYTES: u64 = 100_000_000;
+/// Tasks of one function differ by up to this many thousandths in time, up and down.
+const SPREAD_PERMILLE: u64 = 100;
+const NS_PER_S: f64 = 1e9;
+
+/// How a program is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// Only the shared layer is used.
+    pub only_shared: bool,
+    /// The order of grants.
+    pub policy: PolicyKind,
+    /// Whether files are flushed.
+    pub flush: bool,
+    /// Bytes of the two upper layers of each node.
+    pub capacities: [u64; 2],
+    /// Computation over the time that the shared layer alone needs for all writes.
+    pub compute: f64,
+    /// Whether a task moves what it was granted, and no more if more is there.
+    pub granted: bool,
+    /// What run times are drawn from.
+    pub seed: u64,
+}
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Figures {
+    /// Nanoseconds to the end of the last task.
+    pub total_ns: u64,
+    /// Nanoseconds in which an I/O task ran.
+    pub io_ns: u64,
+    /// I/O tasks on each kind of layer, highest first.
+    pub tasks: [u64; 3],
+    /// Bytes that were flushed.
+    pub flushed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    Ends(usize),
+    /// A disk is to be looked at, if nothing changed there since.
+    Disk(usize, u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    /// What it writes, or how long it computes.
+    bytes: u64,
+    ns: u64,
+    file: Option<DatumId>,
+    running: Option<(TaskId, ExecutorId, Option<LayerId>, u64)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Moving {
+    to: usize,
+    bytes: u64,
+    left: u64,
+}
+
+struct Machine {
+    way: Way,
+    sched: Sched,
+    now: u64,
+    heap: BinaryHeap<Reverse<(u64, u64, Happening)>>,
+    serial: u64,
+    disks: Vec<Disk>,
+    changes: Vec<u64>,
+    tasks: Vec<Task>,
+    numbers: Map<TaskId, usize>,
+    over: usize,
+    /// I/O tasks that run, and since when there is one.
+    io: (u32, u64),
+    /// By number on the disks: those from the number of tasks on are moves.
+    moves: Vec<(DatumId, Moving)>,
+    bytes: Map<DatumId, u64>,
+    held: bool,
+    paused: Vec<usize>,
+    figures: Figures,
+}
+
+/// The layers of a way: the upper ones of each node, then the shared one.
+fn layers(way: &Way) -> Vec<Layer> {
+    let mut layers = Vec::new();
+    if !way.only_shared {
+        for (at, name) in ["nvram", "ssd"].into_iter().enumerate() {
+            layers.extend((0..NODES).map(|node| Layer {
+                name: name.to_string(),
+                bandwidth: Some(BANDWIDTHS[at]),
+                capacity: Some(way.capacities[at]),
+                node: Some(NodeId(node)),
+            }));
+        }
+    }
+    let name = "pfs".to_string();
+    layers.push(Layer { name, bandwidth: Some(BANDWIDTHS[2]), capacity: None, node: None });
+    layers
+}
+
+impl Machine {
+    fn new(way: Way) -> Machine {
+        let layers = layers(&way);
+        let disk = |layer: &Layer| {
+            let rate = layer.bandwidth.unwrap_or(1) as f64;
+            Disk::new(Curve::new(&[(1.0, rate), (2.0, rate)]), Weather::default())
+        };
+        let disks: Vec<Disk> = layers.iter().map(disk).collect();
+        let mut sched = Sched::new(Config {
+            layers,
+            policy: way.policy,
+            flush: way.flush,
+            processors: vec![PROCESSORS; NODES as usize],
+            stealing: true,
+            pipeline_tasks_max: 1,
+            ..Config::default()
+        });
+        for name in ["compute", "write", "write other", "phase"] {
+            sched.add_function(Arc::from(name));
+        }
+        let changes = vec![0; disks.len()];
+        Machine {
+            way,
+            sched,
+            now: 0,
+            heap: BinaryHeap::new(),
+            serial: 0,
+            disks,
+            changes,
+            tasks: Vec::new(),
+            numbers: Map::default(),
+            over: 0,
+            io: (0, 0),
+            moves: Vec::new(),
+            bytes: Map::default(),
+            held: false,
+            paused: Vec::new(),
+            figures: Figures::default(),
+        }
+    }
+
+    fn drive(&mut self, event: Event) {
+        let mut out = Vec::new();
+        self.sched.handle(self.now, event, &mut out);
+        self.carry_out(out);
+    }
+
+    fn carry_out(&mut self, out: Vec<Instruction>) {
+        for instruction in out {
+            match instruction {
+                Instruction::Run { task, executor, layer, .. } => self.run(task, executor, layer),
+                Instruction::Forgotten { failure, .. } => {
+                    assert!(failure.is_none(), "nothing fails");
+                    self.over += 1;
+                }
+                Instruction::Move { datum, to, .. } => {
+                    let to = to.expect("homes are on the shared layer").0 as usize;
+                    let bytes = self.bytes[&datum];
+                    self.moves.push((datum, Moving { to, bytes, left: bytes }));
+                    self.next_chunk(self.moves.len() - 1);
+                }
+                Instruction::HoldMoves { hold } => {
+                    self.held = hold;
+                    let paused = if hold { Vec::new() } else { std::mem::take(&mut self.paused) };
+                    paused.into_iter().for_each(|at| self.next_chunk(at));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A move goes on, unless it is held.
+    fn next_chunk(&mut self, at: usize) {
+        if self.held {
+            self.paused.push(at);
+            return;
+        }
+        let Moving { to, left, .. } = self.moves[at].1;
+        self.disks[to].begin(self.now, self.tasks.len() + at, left.min(CHUNK_BYTES));
+        self.disk_changed(to);
+    }
+
+    fn chunk_ends(&mut self, at: usize) {
+        let (datum, moving) = &mut self.moves[at];
+        moving.left -= moving.left.min(CHUNK_BYTES);
+        if moving.left > 0 {
+            self.next_chunk(at);
+            return;
+        }
+        let (datum, bytes) = (*datum, moving.bytes);
+        self.figures.flushed += bytes;
+        self.drive(Event::MoveDone { datum, bytes });
+    }
+
+    fn at(&mut self, time: u64, happening: Happening) {
+        self.serial += 1;
+        self.heap.push(Reverse((time, self.serial, happening)));
+    }
+
+    fn disk_changed(&mut self, disk: usize) {
+        self.changes[disk] += 1;
+        if let Some(next) = self.disks[disk].next() {
+            self.at(next, Happening::Disk(disk, self.changes[disk]));
+        }
+    }
+
+    fn run(&mut self, id: TaskId, executor: ExecutorId, layer: Option<LayerId>) {
+        let number = self.numbers[&id];
+        let now = self.now;
+        let task = &mut self.tasks[number];
+        task.running = Some((id, executor, layer, now));
+        let (bytes, ns) = (task.bytes, task.ns);
+        let Some(LayerId(layer)) = layer else {
+            self.at(now + ns, Happening::Ends(number));
+            return;
+        };
+        if self.io.0 == 0 {
+            self.io.1 = now;
+        }
+        self.io.0 += 1;
+        if self.way.granted {
+            // As much bandwidth as there are bytes: a second.
+            let ns = self.spread(NS_PER_S, number);
+            self.at(now + ns, Happening::Ends(number));
+            return;
+        }
+        self.disks[layer as usize].begin(now, number, bytes);
+        self.disk_changed(layer as usize);
+    }
+
+    fn ends(&mut self, number: usize) {
+        if number >= self.tasks.len() {
+            self.chunk_ends(number - self.tasks.len());
+            return;
+        }
+        let Task { bytes, file, ref mut running, .. } = self.tasks[number];
+        let (task, executor, layer, since) = running.take().expect("it runs");
+        if let Some(layer) = layer {
+            self.io.0 -= 1;
+            if self.io.0 == 0 {
+                self.figures.io_ns += self.now - self.io.1;
+            }
+            let shared = self.disks.len() as u32 - 1;
+            let kind = if layer.0 == shared { 2 } else { layer.0 / NODES };
+            self.figures.tasks[kind as usize] += 1;
+            let (datum, home) = (file.expect("it writes one"), Some(LayerId(shared)));
+            self.bytes.insert(datum, bytes);
+            let layer = Some(layer);
+            self.drive(Event::FileAt { datum, layer, bytes, home, scratch: false });
+        }
+        let ran = self.now - since;
+        self.drive(Event::Ended { task, executor, outcome: Outcome::Done([8].into()), ran });
+    }
+
+    fn happen(&mut self) -> bool {
+        let next = self.heap.peek().map(|Reverse((time, ..))| *time);
+        let deadline = self.sched.next_deadline();
+        if let Some(deadline) = deadline.filter(|at| next.is_none_or(|next| *at < next)) {
+            self.now = deadline.max(self.now);
+            self.drive(Event::Tick);
+            return true;
+        }
+        let Some(Reverse((time, _, happening))) = self.heap.pop() else { return false };
+        match happening {
+            Happening::Ends(number) => {
+                self.now = time;
+                self.ends(number);
+            }
+            Happening::Disk(disk, change) if self.changes[disk] == change => {
+                self.now = time;
+                let ended: Vec<usize> =
+                    std::iter::from_fn(|| self.disks[disk].ended(time)).collect();
+                ended.into_iter().for_each(|number| self.ends(number));
+                self.disk_changed(disk);
+            }
+            Happening::Disk(..) => {}
+        }
+        true
+    }
+
+    fn start_executors(&mut self) {
+        for node in 0..NODES {
+            for processor in 0..=PROCESSORS {
+                let executor = ExecutorId(node * (PROCESSORS + 1) + processor);
+                let (kind, slots) = match processor {
+                    PROCESSORS => (Kind::Io, SLOTS),
+                    _ => (Kind::Compute, 1),
+                };
+                let node = NodeId(node);
+                self.drive(Event::ExecutorUp { executor, kind, node, slots, extra: 0 });
+            }
+        }
+    }
+
+    /// The time of a task that takes so long on average.
+    fn spread(&self, mean_ns: f64, number: usize) -> u64 {
+        let roll = mix_all(&[self.way.seed, number as u64]) % (2 * SPREAD_PERMILLE + 1);
+        (mean_ns * (1000 - SPREAD_PERMILLE + roll) as f64 / 1000.0) as u64
+    }
+
+    /// A task that reads versions, and computes or writes.
+    fn submit(&mut self, function: u32, ns: u64, bytes: u64, after: &[VersionId]) -> VersionId {
+        let io = bytes > 0;
+        let read = |version: &VersionId| Access {
+            target: Target::Version(*version),
+            region: Region::Whole,
+            direction: Direction::In,
+        };
+        let mut accesses: Vec<Access> = after.iter().map(read).collect();
+        let file = io.then(|| self.sched.add_datum(DatumKind::InPlace, None).expect("a new one"));
+        accesses.extend(file.map(|file| Access {
+            target: Target::Datum(file),
+            region: Region::Whole,
+            direction: Direction::Out,
+        }));
+        let spec = TaskSpec {
+            function: FunctionId(function),
+            name: Arc::from("task"),
+            kind: if io { Kind::Io } else { Kind::Compute },
+            cpus: u32::from(!io),
+            priority: 0,
+            retries: 0,
+            timeout: None,
+            on_failure: OnFailure::Fail,
+            // As published: as much bandwidth as there are bytes to write.
+            constraint: Constraint { bandwidth: bytes, size: bytes },
+            tuning: Tuning::Static,
+            returns: 1,
+            accesses,
+            produces: 0,
+            layer: None,
+        };
+        let mut out = Vec::new();
+        let taken = self.sched.submit(0, &spec, &mut out).expect("nothing is wrong");
+        self.numbers.insert(taken.task, self.tasks.len());
+        self.tasks.push(Task { bytes, ns, file, running: None });
+        self.carry_out(out);
+        taken.outputs[0]
+    }
+
+    /// All tasks of a program: each phase waits for the end of the one before.
+    fn submit_all(&mut self, workload: &Workload) {
+        let all = workload.bytes() * u64::from(NODES);
+        let seconds = all as f64 / BANDWIDTHS[2] as f64 * self.way.compute;
+        let tasks = workload.writes.len() * workload.iterations as usize;
+        let mean_ns = seconds * NS_PER_S * f64::from(PROCESSORS) / tasks as f64;
+        let mut before: Vec<VersionId> = Vec::new();
+        for _ in 0..workload.iterations {
+            let mut made = Vec::new();
+            for _ in 0..workload.writes.len() * NODES as usize {
+                let ns = self.spread(mean_ns, self.tasks.len());
+                made.push(self.submit(0, ns, 0, &before));
+            }
+            let computed = self.submit(3, 0, 0, &made);
+            let mut written = Vec::new();
+            for (at, made) in made.into_iter().enumerate() {
+                let bytes = workload.writes[at % workload.writes.len()];
+                let function = 1 + u32::from(bytes != workload.writes[0]);
+                written.push(self.submit(function, 0, bytes, &[made, computed]));
+            }
+            before = vec![self.submit(3, 0, 0, &written)];
+        }
+    }
+}
+
+/// Runs a program; the same arguments come to the same.
+pub fn run(workload: &Workload, way: Way) -> Figures {
+    let mut machine = Machine::new(way);
+    machine.submit_all(workload);
+    machine.start_executors();
+    while machine.over < machine.tasks.len() {
+        assert!(machine.happen(), "{} of {} ended", machine.over, machine.tasks.len());
+    }
+    machine.figures.total_ns = machine.now;
+    machine.figures
+}
