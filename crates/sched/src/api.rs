@@ -462,8 +462,9 @@ pub enum Instruction {
         /// to be read.
         keep: bool,
     },
-    /// The upper copy of a file that has two is needed no more, or its room is: remove it. Nobody
-    /// who was sent to read it is still running.
+    /// The upper copy of a file that has two is needed no more, or its room is: remove it. Where a
+    /// writer is about to use another region of the file, tasks that were sent to read this one may
+    /// still run: then it has to stay until they have ended. Else nobody uses it.
     DropCopy {
         /// Which file.
         datum: DatumId,

@@ -102,6 +102,18 @@ fn a_writer_waits_for_the_end_of_a_move_and_a_reader_does_not() {
 }
 
 #[test]
+fn a_hold_ends_with_the_file_that_moved() {
+    let mut driver = two_layers(true, false);
+    let file = driver.file();
+    driver.file_at(file, Some(0), 50, Some(1));
+    let task = driver.submit(driver.io("io", 1, 0));
+    assert_eq!(task.out.last(), Some(&Instruction::HoldMoves { hold: true }));
+    let out = driver.event(Event::FileGone { datum: file });
+    assert_eq!(out, [Instruction::HoldMoves { hold: false }]);
+    assert_eq!(done(&mut driver, file, 50), [], "nobody asks for it any more");
+}
+
+#[test]
 fn a_scratch_file_sinks_while_it_has_a_name_and_goes_with_it() {
     let mut driver = two_layers(true, false);
     let file = driver.file();

@@ -8,7 +8,8 @@ const GB: u64 = 1_000_000_000;
 
 fn way(policy: PolicyKind, flush: bool, only_shared: bool) -> Way {
     let capacities = [20 * GB, 10 * GB];
-    Way { only_shared, policy, flush, capacities, compute: 0.667, granted: false, seed: 1 }
+    let (compute, granted, shared_speed, seed) = (0.667, false, 1.0, 1);
+    Way { only_shared, policy, flush, capacities, compute, granted, shared_speed, seed }
 }
 
 fn workload() -> Workload {

@@ -32,7 +32,7 @@ const READER_LOOKS_MAX: usize = 16;
 impl Sched {
     /// After everything else that an event does: begins, holds and ends what moves.
     pub(crate) fn plan_moves(&mut self, out: &mut Vec<Instruction>) {
-        if self.files.files.is_empty() {
+        if self.files.files.is_empty() && !self.files.held {
             return;
         }
         self.review_files(out);

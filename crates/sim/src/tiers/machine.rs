@@ -45,6 +45,8 @@ pub struct Way {
     pub compute: f64,
     /// Whether a task moves what it was granted, and no more if more is there.
     pub granted: bool,
+    /// What the shared layer really moves over what its description says.
+    pub shared_speed: f64,
     /// What run times are drawn from.
     pub seed: u64,
 }
@@ -128,7 +130,8 @@ impl Machine {
     fn new(way: Way) -> Machine {
         let layers = layers(&way);
         let disk = |layer: &Layer| {
-            let rate = layer.bandwidth.unwrap_or(1) as f64;
+            let speed = if layer.node.is_none() { way.shared_speed } else { 1.0 };
+            let rate = layer.bandwidth.unwrap_or(1) as f64 * speed;
             Disk::new(Curve::new(&[(1.0, rate), (2.0, rate)]), Weather::default())
         };
         let disks: Vec<Disk> = layers.iter().map(disk).collect();
@@ -246,7 +249,9 @@ impl Machine {
         self.io.0 += 1;
         if self.way.granted {
             // As much bandwidth as there are bytes: a second.
-            let ns = self.spread(NS_PER_S, number);
+            let shared = layer as usize + 1 == self.disks.len();
+            let speed = if shared { self.way.shared_speed } else { 1.0 };
+            let ns = self.spread(NS_PER_S / speed, number);
             self.at(now + ns, Happening::Ends(number));
             return;
         }

@@ -18,6 +18,7 @@ const USAGE: &str = "usage: cargo xtask tiers [WORKLOAD...] [options]
   --nvram GB   capacity of the highest layer of a node (default 1000)
   --ssd GB     capacity of the second layer of a node (default 300)
   --compute X  computation over the time that the shared layer needs for all writes (default 0.667)
+  --pfs X      what the shared layer really moves over what it is said to (default 1)
   --out DIR    write tiers.json there";
 
 const GB: u64 = 1_000_000_000;
@@ -26,6 +27,7 @@ struct Options {
     seed: u64,
     capacities: [u64; 2],
     compute: f64,
+    shared_speed: f64,
     out: Option<PathBuf>,
     only: Vec<String>,
 }
@@ -35,6 +37,7 @@ fn parse(args: &[String]) -> Result<Options, String> {
         seed: 1,
         capacities: [1000 * GB, 300 * GB],
         compute: 0.667,
+        shared_speed: 1.0,
         out: None,
         only: Vec::new(),
     };
@@ -53,6 +56,11 @@ fn parse(args: &[String]) -> Result<Options, String> {
                 let text = value()?;
                 let share = text.parse::<f64>().ok().filter(|share| *share >= 0.0);
                 options.compute = share.ok_or_else(|| format!("{text:?} is not a share"))?;
+            }
+            "--pfs" => {
+                let text = value()?;
+                let speed = text.parse::<f64>().ok().filter(|speed| *speed > 0.0);
+                options.shared_speed = speed.ok_or_else(|| format!("{text:?} is not a share"))?;
             }
             "--out" => options.out = Some(PathBuf::from(value()?)),
             "hmmer" | "references" | "synthetic" => options.only.push(arg.clone()),
@@ -102,7 +110,7 @@ fn case(workload: &Workload, granted: bool, options: &Options) -> Vec<String> {
         "  {:<18} {:>9} {:>8} {:>9} {:>8} {:>8} {:>7} {:>7} {:>9}",
         "way", "total s", "ratio", "I/O s", "speedup", "nvram", "ssd", "pfs", "GB moved"
     );
-    let Options { capacities, compute, seed, .. } = *options;
+    let Options { capacities, compute, shared_speed, seed, .. } = *options;
     let way = |policy, flush, only_shared| Way {
         only_shared,
         policy,
@@ -110,6 +118,7 @@ fn case(workload: &Workload, granted: bool, options: &Options) -> Vec<String> {
         capacities,
         compute,
         granted,
+        shared_speed,
         seed,
     };
     let baseline = machine::run(workload, way(PolicyKind::Fcfs, false, true));
@@ -155,11 +164,13 @@ pub fn cli(args: &[String]) -> ExitCode {
     };
     println!(
         "simulated: {} nodes of {} processors; nvram of {} GB and ssd of {} GB in each, a shared \
-         pfs; computation {} of the pfs' I/O; seed {}; virtual time\n",
+         pfs, which moves {} of what is said; computation {} of the pfs' I/O; seed {}; virtual \
+         time\n",
         machine::NODES,
         machine::PROCESSORS,
         options.capacities[0] / GB,
         options.capacities[1] / GB,
+        options.shared_speed,
         options.compute,
         options.seed
     );
