@@ -47,20 +47,18 @@ def open(file: str | os.PathLike[str], mode: str = "r", *args: Any, **kwargs: An
         return _opened(name, limiter, mode, *args, **kwargs)
     session = _context.current
     if session is None:
-        return builtins.open(_on_a_layer(name), mode, *args, **kwargs)
-    datum, _, place = session.native.file(name)
+        return builtins.open(name, mode, *args, **kwargs)
+    datum, _, place = session.native.file(name, False)
     session.native.current(datum).result()
-    real = session.native.place_of(datum) or place or name
-    return _opened(real, session.native.limiter_of(real), mode, *args, **kwargs)
-
-
-def _on_a_layer(name: str) -> str:
-    """After the session: where it put the file, if it is not just here."""
-    if not os.path.isabs(name) and not os.path.exists(name):
-        for layer in _context.layers:
-            if os.path.exists(os.path.join(layer, name)):
-                return os.path.join(layer, name)
-    return name
+    real = os.fspath(session.native.place_of(datum) or place or name)
+    while True:
+        try:
+            return _opened(real, session.native.limiter_of(real), mode, *args, **kwargs)
+        except FileNotFoundError:
+            now = os.fspath(session.native.place_of(datum) or real)
+            if now == real:
+                raise
+            real = now  # it was moved meanwhile
 
 
 def fsync(file: IO[Any] | str | os.PathLike[str]) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from alongside import _context, _native, errors, serial
+from alongside import _context, _native, away, errors, serial
 from alongside.future import Future
 from alongside.options import Options, checked
 from alongside.task import Task
@@ -165,14 +165,15 @@ class Session(concurrent.futures.Executor):
             self.closed = True
         if not cancel and self.objects.keep_last():
             _context.ended = self
-        _context.layers = tuple(layer.path for layer in self.native.layers())
-        self.native.stop(cancel)
+        left = self.native.stop(cancel, away.progress())
         _context.live.pop(self.number, None)
         self._keep_learned()
         if self.trace:
             self.native.export_trace(self.trace)
         if _context.closed is not None:
             _context.closed(self)
+        if left:
+            raise errors.StorageError(away.message(left))
 
     def _keep_learned(self) -> None:
         """The program's own results and errors matter more than what was learned."""

@@ -16,7 +16,7 @@ use runtime::{
 };
 
 use crate::buffer::{Given, COPY_BYTES_DETACHED_MIN};
-use crate::errors::{self, ConstraintError, StoreFullError};
+use crate::errors::{self, ConstraintError, StoreFullError, StorageError};
 use crate::fault::Fault;
 use crate::handle::{duration, future, waited, Core, Handle};
 use crate::machine::{self, Layer, Limiter};
@@ -257,14 +257,11 @@ impl Session {
         Ok(self.inner.object(initial.inner()).map_err(errors::session)?.to_bits())
     }
 
-    /// The datum of a file, whether there is one (now, or once its task ran), and where.
-    fn file(&self, path: PathBuf) -> PyResult<(u64, bool, Option<PathBuf>)> {
-        let file = self.inner.file(&path).map_err(|error| match error {
-            FileError::Escapes { path } => PyValueError::new_err(format!(
-                "{}: the path leads out of its storage layer; use a path without leading '..', \
-                 or an absolute one",
-                path.display()
-            )),
+    /// The datum of a file that a task reads or `writes`, whether there is one (now, or once its
+    /// task ran), and where.
+    fn file(&self, path: PathBuf, writes: bool) -> PyResult<(u64, bool, Option<PathBuf>)> {
+        let file = self.inner.file(&path, writes).map_err(|error| match error {
+            FileError::Staging(text) => StorageError::new_err(text),
             FileError::Empty { .. } => PyValueError::new_err("the path of a file is empty"),
             FileError::Session(error) => errors::session(error),
         })?;
@@ -398,7 +395,24 @@ impl Session {
     }
 
     /// Ends the processes, after all tasks or at once.
-    fn stop(&self, py: Python<'_>, cancel: bool) {
-        py.detach(|| self.inner.stop(cancel));
+    /// `tell` is called with how many files were brought to their own paths, and of how many.
+    /// Gives those that could not be: own path, where it is, why.
+    fn stop(
+        &self,
+        py: Python<'_>,
+        cancel: bool,
+        tell: Option<Py<PyAny>>,
+    ) -> Vec<(PathBuf, PathBuf, String)> {
+        let mut tell = |done: usize, all: usize| {
+            let Some(tell) = &tell else { return };
+            Python::attach(|py| {
+                if let Err(error) = tell.call1(py, (done, all)) {
+                    error.write_unraisable(py, None);
+                }
+            });
+        };
+        py.detach(|| self.inner.stop_telling(cancel, &mut tell));
+        let unsettled = self.inner.unsettled().into_iter();
+        unsettled.map(|one| (one.home, one.place, one.why)).collect()
     }
 }

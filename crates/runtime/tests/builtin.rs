@@ -27,7 +27,7 @@ fn call(rig: &Rig, builtin: Builtin, files: &[(&Path, Direction)]) -> Call {
     };
     let mut call = Call { builtin: Some(builtin), ..rig.call(name, "unused", vec![]) };
     for (path, direction) in files {
-        let datum = rig.session.file(path).unwrap().datum;
+        let datum = rig.session.file(path, true).unwrap().datum;
         call.files.push(FileUse { datum, direction: *direction });
     }
     call

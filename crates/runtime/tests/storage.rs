@@ -34,7 +34,7 @@ fn use_file(rig: &Rig, name: &str, word: &str, datum: DatumId, direction: Direct
 fn a_file_is_written_then_read() {
     let folder = Folder::new();
     let rig = Rig::with(layered(&folder));
-    let file = rig.session.file(Path::new("out.txt")).unwrap();
+    let file = rig.session.file(Path::new("out.txt"), true).unwrap();
     assert!(!file.known && file.place.is_none());
     let wrote = use_file(&rig, "io:write", "hello", file.datum, Direction::Out);
     let read = use_file(&rig, "io:read", "", file.datum, Direction::In);
@@ -43,9 +43,9 @@ fn a_file_is_written_then_read() {
     assert_eq!(rig.text(&wrote), place.to_str().unwrap());
     assert_eq!(rig.session.place_of(file.datum), Some(place.clone()));
     assert_eq!(rig.session.layer_of(&place), Some((0, None)));
-    let again = rig.session.file(Path::new("./x/../out.txt")).unwrap();
+    let again = rig.session.file(Path::new("./x/../out.txt"), true).unwrap();
     assert_eq!((again.datum, again.known), (file.datum, true));
-    assert_eq!(rig.session.file(&place).unwrap().datum, file.datum);
+    assert_eq!(rig.session.file(&place, true).unwrap().datum, file.datum);
     let written = rig.session.current(file.datum).unwrap();
     assert_eq!(rig.text(&written), "none", "a file has no value");
     assert_eq!(rig.session.statistics().bytes_written, 5);
@@ -59,14 +59,14 @@ fn files_that_were_there_and_paths_that_lead_out() {
     let folder = Folder::new();
     let rig = Rig::with(layered(&folder));
     std::fs::write(folder.0.join("slow/old"), "from before").unwrap();
-    let old = rig.session.file(Path::new("old")).unwrap();
+    let old = rig.session.file(Path::new("old"), true).unwrap();
     assert!(old.known);
     assert_eq!(rig.session.layer_of(&old.place.unwrap()), Some((1, Some(Curve::flat(5_000_000)))));
     assert_eq!(rig.text(&use_file(&rig, "io:read", "", old.datum, Direction::In)), "from before");
     assert_eq!(rig.text(&rig.session.current(old.datum).unwrap()), "none");
-    let error = rig.session.file(Path::new("../x")).unwrap_err();
+    let error = rig.session.file(Path::new("../x"), true).unwrap_err();
     assert!(matches!(error, FileError::Escapes { .. }) && error.to_string().contains("../x"));
-    assert!(matches!(rig.session.file(Path::new(".")), Err(FileError::Empty { .. })));
+    assert!(matches!(rig.session.file(Path::new("."), false), Err(FileError::Empty { .. })));
     rig.session.forget_datum(old.datum);
     let mut call = rig.call("io:read", "", vec![]);
     call.files.push(FileUse { datum: old.datum, direction: Direction::In });
@@ -77,7 +77,7 @@ fn files_that_were_there_and_paths_that_lead_out() {
 fn what_does_not_fit_the_fast_layer_goes_to_the_slow_one() {
     let folder = Folder::new();
     let rig = Rig::with(layered(&folder));
-    let file = rig.session.file(Path::new("big")).unwrap();
+    let file = rig.session.file(Path::new("big"), true).unwrap();
     let constraint = Constraint { bandwidth: 1_000_000, size: 2_000_000 };
     let overrides = Overrides { constraint: Some(constraint), ..Overrides::default() };
     let mut call = runtime::Call { overrides, ..rig.call("io:write", "x", vec![]) };

@@ -18,6 +18,7 @@ mod drop_queue;
 mod receive;
 mod run;
 mod signals;
+mod staged;
 mod start;
 mod state;
 mod stop;
@@ -45,6 +46,7 @@ use crate::store::Store;
 
 pub use builtin::Builtin;
 use drop_queue::DropQueue;
+pub use staged::Unsettled;
 pub(crate) use start::start;
 pub use start::StartError;
 pub(crate) use state::State;

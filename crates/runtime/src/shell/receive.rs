@@ -7,6 +7,7 @@ use sched::{Direction, Event, ExecutorId, Kind, Outcome, TaskId, VersionId};
 use smallvec::SmallVec;
 
 use super::run::runtime_error;
+use super::staged::Ending;
 use super::state::{Standing, State};
 use super::workers::Worker;
 use super::Shared;
@@ -187,11 +188,8 @@ impl State {
             Ok(values) => self.keep_all(id, values),
             Err(payload) => Outcome::Raised(payload),
         };
-        self.take_back(id);
-        let executor = worker.executor;
-        self.tell_moved(id, &run);
-        let ended = Event::Ended { task: id, executor, outcome, ran: run.ns() };
-        self.sched.handle(exec::now_ns(), ended, &mut self.out);
+        let (executor, attempt) = (worker.executor, ended.attempt);
+        self.finish(Ending { executor, id, attempt, run, outcome });
         Ok(())
     }
 

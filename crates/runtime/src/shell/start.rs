@@ -79,6 +79,7 @@ fn state(options: &Options) -> Result<State, StartError> {
         labels: HashMap::new(),
         label_names: Vec::new(),
         files: Files::new(layers),
+        tiers: None,
         workers: Workers::default(),
         engines: Engines::default(),
         trace,

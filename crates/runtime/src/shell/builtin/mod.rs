@@ -16,11 +16,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use sched::{DatumId, Event, ExecutorId, Kind, NodeId, Outcome, TaskId};
-use smallvec::{smallvec, SmallVec};
+use sched::{Event, ExecutorId, Kind, NodeId, Outcome, TaskId};
+use smallvec::smallvec;
 
 use super::receive::Ran;
 use super::run::Place;
+use super::staged::Ending;
 use super::state::{Sent, State};
 use crate::store::block;
 use crate::store::Value;
@@ -149,8 +150,11 @@ impl State {
         };
         self.place_files(id, layer);
         let task = self.tasks.get(id).expect("only live tasks run");
-        let files: SmallVec<[DatumId; 2]> = task.files.iter().map(|(datum, _)| *datum).collect();
-        let mut files = files.into_iter().map(|datum| self.file_of(datum));
+        let mut files = task.files.iter().map(|(datum, way)| {
+            let copy = self.copy_for(id, *datum, *way);
+            let limiter = self.limiter_of(&copy);
+            File::new(copy.place, limiter)
+        });
         let (first, second) = (files.next(), files.next());
         drop(files);
         let files = match work {
@@ -169,14 +173,6 @@ impl State {
         self.engines.queue.as_ref().expect("it is up").push(job);
         let sent = Sent { executor, attempt, claim: None, layer, pins: smallvec![] };
         self.was_sent(id, sent);
-    }
-
-    fn file_of(&self, datum: DatumId) -> File {
-        let file = self.files.get(datum).expect("kept while tasks use it");
-        let layers = self.files.layers();
-        let limited = file.layer.filter(|layer| layers[layer.0 as usize].limit.is_some());
-        let place = file.place.clone().expect("placed before it is sent");
-        File::new(place, limited.map(|layer| layer.0))
     }
 
     /// What a task moves; `None`: the engine cannot.
@@ -231,10 +227,7 @@ impl State {
                 Ok(value) => self.keep_all(id, smallvec![value]),
                 Err(payload) => Outcome::Raised(payload),
             };
-            self.take_back(id);
-            self.tell_moved(id, &ran);
-            let ended = Event::Ended { task: id, executor, outcome, ran: ran.ns() };
-            self.sched.handle(ended_ns, ended, &mut self.out);
+            self.finish(Ending { executor, id, attempt, run: ran, outcome });
         }
         self.lose_idle_engine(executor);
     }

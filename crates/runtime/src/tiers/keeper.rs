@@ -1,0 +1,195 @@
+//! The two threads that look after files away from their own paths: one commits what tasks made
+//! (short, many together), the other moves files (long, one after the other).
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use ops::catalog::{FileId, Record, Step};
+use parking_lot::{Condvar, Mutex};
+
+use super::disk::Carrier;
+use super::{Hold, Journal, Limits};
+
+/// A copy that a task made.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    pub(crate) file: FileId,
+    pub(crate) home: PathBuf,
+    pub(crate) place: PathBuf,
+    pub(crate) scratch: bool,
+}
+
+/// What comes after a commit: the lengths of the copies, or why it failed.
+type AfterCommit = Box<dyn FnOnce(Result<Vec<u64>, String>) + Send>;
+/// What comes after a move.
+type AfterMove = Box<dyn FnOnce(io::Result<()>) + Send>;
+
+/// What is to be in the catalog before it is relied on.
+pub(crate) struct Commit {
+    pub(crate) made: Vec<Made>,
+    pub(crate) records: Vec<Record>,
+    pub(crate) then: AfterCommit,
+}
+
+/// Steps to carry out.
+pub(crate) struct Move {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) limits: Limits,
+    pub(crate) then: AfterMove,
+}
+
+struct Queue<T> {
+    waiting: Mutex<(VecDeque<T>, bool)>,
+    changed: Condvar,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Queue { waiting: Mutex::new((VecDeque::new(), true)), changed: Condvar::new() }
+    }
+}
+
+impl<T> Queue<T> {
+    fn push(&self, one: T) {
+        self.waiting.lock().0.push_back(one);
+        self.changed.notify_one();
+    }
+
+    fn close(&self) {
+        self.waiting.lock().1 = false;
+        self.changed.notify_all();
+    }
+
+    /// The next ones, at most `max`; empty: closed, and nothing is left.
+    fn take(&self, max: usize) -> Vec<T> {
+        let mut waiting = self.waiting.lock();
+        while waiting.0.is_empty() && waiting.1 {
+            self.changed.wait(&mut waiting);
+        }
+        let many = waiting.0.len().min(max);
+        waiting.0.drain(..many).collect()
+    }
+}
+
+struct Inner {
+    commits: Queue<Commit>,
+    moves: Queue<Move>,
+    journal: Mutex<Journal>,
+    hold: Hold,
+}
+
+/// The threads, and how to reach them.
+pub(crate) struct Keeper {
+    inner: Arc<Inner>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Keeper {
+    /// Starts the threads over a catalog.
+    pub(crate) fn start(journal: Journal) -> io::Result<Keeper> {
+        let inner = Arc::new(Inner {
+            commits: Queue::default(),
+            moves: Queue::default(),
+            journal: Mutex::new(journal),
+            hold: Hold::default(),
+        });
+        let spawn = |name: &str, body: fn(&Inner)| {
+            let inner = Arc::clone(&inner);
+            std::thread::Builder::new().name(name.into()).spawn(move || body(&inner))
+        };
+        let committer = spawn("alongside-commit", commit_all)?;
+        let mover = spawn("alongside-move", move_all);
+        if mover.is_err() {
+            inner.commits.close();
+        }
+        let threads = Mutex::new(vec![committer, mover?]);
+        Ok(Keeper { inner, threads })
+    }
+
+    pub(crate) fn commit(&self, commit: Commit) {
+        self.inner.commits.push(commit);
+    }
+
+    pub(crate) fn carry_out(&self, wanted: Move) {
+        self.inner.moves.push(wanted);
+    }
+
+    /// Deletes a copy that nobody needs, when there is time.
+    pub(crate) fn delete(&self, place: PathBuf) {
+        let steps = vec![Step::Remove(place)];
+        // What cannot be deleted now is found when the session's folders are swept.
+        self.carry_out(Move { steps, limits: Limits::default(), then: Box::new(|_| {}) });
+    }
+
+    pub(crate) fn hold(&self) -> &Hold {
+        &self.inner.hold
+    }
+
+    /// Ends the threads after what was asked for, and gives the catalog back.
+    pub(crate) fn stop(self) -> Option<Journal> {
+        self.inner.hold.set(false);
+        self.inner.commits.close();
+        self.inner.moves.close();
+        for thread in self.threads.lock().drain(..) {
+            // A panic there was told where it happened.
+            let _ = thread.join();
+        }
+        Arc::into_inner(self.inner).map(|inner| inner.journal.into_inner())
+    }
+}
+
+/// Commits that are made durable together, at most.
+const COMMITS_AT_ONCE: usize = 256;
+
+fn commit_all(inner: &Inner) {
+    loop {
+        let commits = inner.commits.take(COMMITS_AT_ONCE);
+        if commits.is_empty() {
+            return;
+        }
+        let mut records: Vec<Record> = Vec::new();
+        let mut done: Vec<(AfterCommit, Result<Vec<u64>, String>)> = Vec::new();
+        for commit in commits {
+            let looked = look(&commit.made);
+            if let Ok(sizes) = &looked {
+                let copies = commit.made.iter().zip(sizes);
+                records.extend(copies.map(|(made, bytes)| copy_record(made, *bytes)));
+                records.extend(commit.records);
+            }
+            done.push((commit.then, looked));
+        }
+        let written =
+            inner.journal.lock().append(&records).map_err(|error| {
+                format!("the catalog of the session cannot be written to: {error}")
+            });
+        for (then, looked) in done {
+            then(written.clone().and(looked));
+        }
+    }
+}
+
+fn copy_record(made: &Made, bytes: u64) -> Record {
+    let Made { file, home, place, scratch } = made.clone();
+    Record::Copy { file, home, place, bytes, scratch }
+}
+
+/// The lengths of copies.
+fn look(made: &[Made]) -> Result<Vec<u64>, String> {
+    let length = |made: &Made| match made.place.metadata() {
+        Ok(found) => Ok(found.len()),
+        Err(error) => Err(format!("the task did not write {}: {error}", made.home.display())),
+    };
+    made.iter().map(length).collect()
+}
+
+fn move_all(inner: &Inner) {
+    loop {
+        let Some(wanted) = inner.moves.take(1).pop() else { return };
+        let Move { steps, limits, then } = wanted;
+        let carrier = Carrier { journal: &inner.journal, hold: &inner.hold, limits: &limits };
+        then(carrier.all(&steps));
+    }
+}
