@@ -119,7 +119,8 @@ impl<F: Clone> Graph<F> {
         for reader in entry.readers.drain(..) {
             follow(&mut self.tasks, draft, reader);
         }
-        let version = self.versions.insert(Version::new(Standing::Pending, 0, Listed::Whole));
+        let version =
+            self.versions.insert(Version::new(Standing::Pending, 0, Listed::Whole, draft.task));
         let version = VersionId(version);
         entry.replace_writers(Writer { task: draft.task, version, direction });
         draft.node.in_place.push(version);
@@ -149,7 +150,7 @@ impl<F: Clone> Graph<F> {
         if let Some(base) = read {
             self.read(draft, base);
         }
-        let made = self.new_version(Standing::Pending, 1);
+        let made = self.new_version(draft.task, 1);
         if direction.grouped() {
             let group = Group { base, members: 1, failure: None };
             self.versions.get_mut(made.0).expect("just made").group = Some(Box::new(group));
@@ -278,7 +279,7 @@ impl<F: Clone> Graph<F> {
             }
             return Bound::default();
         }
-        let version = self.new_version(Standing::Pending, 0);
+        let version = self.new_version(draft.task, 0);
         let (tasks, versions) = (&self.tasks, &self.versions);
         let mut listed = Listed::Part;
         if let Store::Place(place) = &mut self.data.get_mut(id.0).expect("checked").store {

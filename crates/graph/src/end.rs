@@ -82,6 +82,25 @@ impl<F: Clone> Graph<F> {
         self.tasks.get(task.0).map(|node| node.outputs.as_slice()).unwrap_or_default()
     }
 
+    /// Whether tasks can still be submitted that use a datum.
+    pub fn is_named(&self, id: DatumId) -> bool {
+        self.data.get(id.0).is_some_and(|datum| !datum.dropped)
+    }
+
+    /// Whether a datum is used in place.
+    pub fn is_in_place(&self, id: DatumId) -> bool {
+        self.data.get(id.0).is_some_and(|datum| matches!(datum.store, Store::Place(_)))
+    }
+
+    /// The tasks that make what a live task still waits for; `None`: it also waits for the end of
+    /// tasks that use its data in place, or for its turn with others.
+    pub fn awaited(&self, task: TaskId) -> Option<impl Iterator<Item = TaskId> + '_> {
+        let node = self.tasks.get(task.0).filter(|node| !node.over)?;
+        let reads = node.reads.iter().filter_map(|id| self.versions.get(id.0));
+        let pending = reads.filter(|version| matches!(version.standing, Standing::Pending));
+        (node.follows == 0 && node.pending > 0).then(|| pending.map(|version| version.producer))
+    }
+
     /// Bytes and node of every version that a live task reads.
     pub fn inputs(&self, task: TaskId) -> impl Iterator<Item = (u64, u32)> + '_ {
         let reads = self.tasks.get(task.0).map(|node| node.reads.as_slice()).unwrap_or_default();

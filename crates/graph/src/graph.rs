@@ -51,7 +51,13 @@ pub(crate) struct Version<F> {
     pub(crate) waiters: SmallVec<[TaskId; 5]>,
     pub(crate) size: u64,
     pub(crate) node: u32,
+    /// The task that makes it, or the first of those that do.
+    pub(crate) producer: TaskId,
 }
+
+/// No task.
+pub(crate) const NOBODY: TaskId =
+    TaskId(crate::slab::Key { index: u32::MAX, generation: u32::MAX });
 
 /// Whether a datum in place still lists a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +70,15 @@ pub(crate) enum Listed {
 }
 
 impl<F> Version<F> {
-    pub(crate) fn new(standing: Standing<F>, holds: u32, listed: Listed) -> Version<F> {
+    pub(crate) fn new(
+        standing: Standing<F>,
+        holds: u32,
+        listed: Listed,
+        producer: TaskId,
+    ) -> Version<F> {
         let waiters = SmallVec::new();
-        Version { standing, holds, listed, readers: 0, group: None, waiters, size: 0, node: 0 }
+        let (readers, group, size, node) = (0, None, 0, 0);
+        Version { standing, holds, listed, readers, group, waiters, size, node, producer }
     }
 
     pub(crate) fn failed(&self) -> bool {
@@ -185,13 +197,21 @@ impl<F: Clone> Graph<F> {
         Graph { limits, ..Graph::default() }
     }
 
-    pub(crate) fn new_version(&mut self, standing: Standing<F>, holds: u32) -> VersionId {
-        VersionId(self.versions.insert(Version::new(standing, holds, Listed::No)))
+    /// A version that is not there yet.
+    pub(crate) fn new_version(&mut self, producer: TaskId, holds: u32) -> VersionId {
+        let version = Version::new(Standing::Pending, holds, Listed::No, producer);
+        VersionId(self.versions.insert(version))
+    }
+
+    /// A version that is there, named once.
+    fn new_value(&mut self) -> VersionId {
+        let version = Version::new(Standing::Available, 1, Listed::No, NOBODY);
+        VersionId(self.versions.insert(version))
     }
 
     /// A version that no task makes: it is there, and the program names it once.
     pub fn add_value(&mut self, size: u64, node: u32) -> VersionId {
-        let id = self.new_version(Standing::Available, 1);
+        let id = self.new_value();
         let version = self.versions.get_mut(id.0).expect("just made");
         version.size = size;
         version.node = node;
@@ -213,14 +233,13 @@ impl<F: Clone> Graph<F> {
                 let mut place = Place::new(self.limits);
                 if let Some(version) = initial {
                     let entry = place.intern(&[]);
-                    let task = TaskId(crate::slab::Key { index: u32::MAX, generation: u32::MAX });
-                    let writer = Writer { task, version, direction: Direction::Out };
+                    let writer = Writer { task: NOBODY, version, direction: Direction::Out };
                     place.entries[entry as usize].writers.push(writer);
                 }
                 Store::Place(place)
             }
             DatumKind::Value => {
-                let current = initial.unwrap_or_else(|| self.new_version(Standing::Available, 1));
+                let current = initial.unwrap_or_else(|| self.new_value());
                 let lock_waiters = VecDeque::new();
                 Store::Value { current, group: None, locked: None, lock_waiters }
             }
@@ -236,7 +255,7 @@ impl<F: Clone> Graph<F> {
         let task = TaskId(key);
         let mut draft = Draft { task, node: memory.unwrap_or_default() };
         for _ in 0..returns {
-            let version = self.new_version(Standing::Pending, 1);
+            let version = self.new_version(task, 1);
             draft.node.outputs.push(version);
         }
         for access in accesses {

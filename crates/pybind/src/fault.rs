@@ -64,6 +64,10 @@ impl Fault {
                 fault.kind = "worker_lost";
                 fault.text = reason.to_string();
             }
+            Cause::NoLayer(text) => {
+                fault.kind = "no_layer";
+                fault.text = text.to_string();
+            }
             Cause::Raised(payload) => fault.raise(payload),
         }
         fault

@@ -43,6 +43,7 @@ impl fmt::Display for Fault {
                 }
                 Cause::ExecutorLost(text) => write!(f, "{}: {text}", root(failure).name),
                 Cause::Cancelled => write!(f, "{} was cancelled", root(failure).name),
+                Cause::NoLayer(text) => write!(f, "{}: {text}", root(failure).name),
             },
         }
     }

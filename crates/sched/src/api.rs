@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use graph::{Access, TaskId, VersionId};
+use graph::{Access, DatumId, TaskId, VersionId};
 
 use crate::tuner::Tuning;
 
@@ -74,6 +74,11 @@ pub enum PolicyKind {
     /// Arrival; where the head does not fit, the next is tried.
     #[default]
     Fcfs,
+    /// Bandwidth, descending; where the head does not fit, or is better off waiting for a higher
+    /// layer, the others wait with it.
+    Priority,
+    /// Bandwidth, descending; while the head waits, those begin that end before it can.
+    Backfilling,
 }
 
 /// What a scheduler is made for.
@@ -91,6 +96,10 @@ pub struct Config {
     pub pipeline_tasks_max: u32,
     /// How much mean run time may be sent ahead, in nanoseconds.
     pub pipeline_ns_max: u64,
+    /// Whether files that nobody will read move down while no I/O goes on.
+    pub flush: bool,
+    /// Whether files that tasks about to run will read are copied up while no I/O goes on.
+    pub prefetch: bool,
 }
 
 /// What a failure does to the rest of the program.
@@ -198,6 +207,8 @@ pub enum Cause {
     ExecutorLost(Arc<str>),
     /// The program cancelled it.
     Cancelled,
+    /// No storage layer can take it any more; the text says which are down or full.
+    NoLayer(Arc<str>),
 }
 
 /// A failure with the way it came: the root first in `cause`, names from the root to here.
@@ -324,6 +335,71 @@ pub enum Event {
         /// Which version.
         version: VersionId,
     },
+    /// Where the only complete and current copy of a file is. Comes right before the `Ended` of the
+    /// task that wrote it, and after a move that the driver made of its own accord. Whatever was
+    /// known of the file before, and of a second copy of it, is replaced by this.
+    FileAt {
+        /// Which file: a datum in place.
+        datum: DatumId,
+        /// The layer that its bytes take up room of; `None`: outside all layers.
+        layer: Option<LayerId>,
+        /// How many.
+        bytes: u64,
+        /// The layer of its own path; `None`: outside all layers, or not known.
+        home: Option<LayerId>,
+        /// Whether it goes with the session: nobody asked for it at its own path.
+        scratch: bool,
+    },
+    /// A file was deleted, or is no business of the session any more.
+    FileGone {
+        /// Which file.
+        datum: DatumId,
+    },
+    /// What a `Move` asked for is done.
+    MoveDone {
+        /// Which file.
+        datum: DatumId,
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// A `Move` could not be done, or not to its end: everything is as it was before.
+    MoveFailed {
+        /// Which file.
+        datum: DatumId,
+        /// Because there was no room where it was to go.
+        no_room: bool,
+    },
+    /// Others use the device of a layer too: what the session can use of it is another now.
+    LayerCapacity {
+        /// Which layer.
+        layer: LayerId,
+        /// Bytes that the session may take up there, its own included; `None`: without limit.
+        bytes: Option<u64>,
+    },
+    /// A layer takes nothing (it fails, or hangs, or is not there).
+    LayerDown {
+        /// Which layer.
+        layer: LayerId,
+    },
+    /// A layer that was down works again.
+    LayerUp {
+        /// Which layer.
+        layer: LayerId,
+    },
+    /// A run of an I/O task failed because of its layer (full, read-only, broken): comes instead of
+    /// its `Ended`. It may run again on another layer, and that is no retry.
+    Unplaced {
+        /// Which task.
+        task: TaskId,
+        /// Where.
+        executor: ExecutorId,
+        /// How long the body ran, in nanoseconds.
+        ran: u64,
+        /// Whether the layer is down for everybody.
+        down: bool,
+        /// What the task fails of if no other layer could ever take it: as [`Cause::Raised`].
+        failure: Arc<[u8]>,
+    },
     /// Nothing but time has passed.
     Tick,
 }
@@ -371,6 +447,38 @@ pub enum Instruction {
     Discard {
         /// Which version.
         version: VersionId,
+    },
+    /// Copy a file to another layer. `MoveDone` or `MoveFailed` follows, and until then no task
+    /// that writes the file is sent. Tasks that read it are: the old copy stays until the new one
+    /// is complete, and then until those that had it open have ended.
+    Move {
+        /// Which file.
+        datum: DatumId,
+        /// The layer that it is on.
+        from: LayerId,
+        /// The layer that it goes to; `None`: to its own path, outside all layers.
+        to: Option<LayerId>,
+        /// Whether the original stays: the file has two copies from then on, and the upper one is
+        /// to be read.
+        keep: bool,
+    },
+    /// The upper copy of a file that has two is needed no more, or its room is: remove it. Nobody
+    /// who was sent to read it is still running.
+    DropCopy {
+        /// Which file.
+        datum: DatumId,
+        /// The layer of the upper copy.
+        layer: LayerId,
+    },
+    /// Nobody can read this scratch file any more: remove it. `FileGone` follows.
+    Remove {
+        /// Which file.
+        datum: DatumId,
+    },
+    /// I/O goes on: pause all moves after the chunk that is under way. Or no more: continue.
+    HoldMoves {
+        /// Whether to pause.
+        hold: bool,
     },
     /// The task is over for good, and forgotten. Comes after its last `Resolve`.
     Forgotten {

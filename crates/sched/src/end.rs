@@ -18,7 +18,12 @@ impl Sched {
 
     /// Takes a task off its executor; what it held there is free. `ran`: how long, if it ended
     /// well.
-    fn take_off(&mut self, task: TaskId, executor: ExecutorId, ran: Option<u64>) -> bool {
+    pub(crate) fn take_off(
+        &mut self,
+        task: TaskId,
+        executor: ExecutorId,
+        ran: Option<u64>,
+    ) -> bool {
         let Some(sent) = self.executors.take(executor, task) else { return false };
         if let Some((layer, constraint)) = sent.grant {
             self.give_back(layer, constraint);
@@ -83,14 +88,17 @@ impl Sched {
 
     /// Resolves what the end of a task settled, and says that the task is gone.
     fn forget(&mut self, task: TaskId, failure: Option<Arc<Failure>>, out: &mut Vec<Instruction>) {
-        self.records[task.0.index as usize] = None;
+        let record = self.records[task.0.index as usize].take();
+        if let Some(uses) = record.and_then(|record| record.uses) {
+            self.files.used(task, &uses);
+        }
         while let Some((version, failure)) = self.graph.pop_settled() {
             out.push(Instruction::Resolve { version, failure });
         }
         out.push(Instruction::Forgotten { task, failure });
     }
 
-    fn failure(&self, task: TaskId, cause: Cause) -> Arc<Failure> {
+    pub(crate) fn failure(&self, task: TaskId, cause: Cause) -> Arc<Failure> {
         let on_failure = self.record(task).expect("a live task fails").on_failure;
         let name = self.name(task);
         Arc::new(Failure { cause, name, from: None, on_failure })
@@ -103,9 +111,14 @@ impl Sched {
         if record.retries_left > 0 && !record.cancel_wanted {
             record.retries_left -= 1;
             self.step(task, Input::Retry);
-            self.enqueue(task);
+            self.enqueue(task, out);
             return;
         }
+        self.fail_for_good(task, cause, out);
+    }
+
+    /// A task that is at no executor failed, whatever retries it has left.
+    pub(crate) fn fail_for_good(&mut self, task: TaskId, cause: Cause, out: &mut Vec<Instruction>) {
         let failure = self.failure(task, cause);
         if failure.on_failure == OnFailure::Ignore {
             self.finish(task, &[], 0, Some(failure), out);
@@ -206,7 +219,7 @@ impl Sched {
         if record.cancel_wanted {
             self.cancel(task, out);
         } else {
-            self.enqueue(task);
+            self.enqueue(task, out);
         }
     }
 
@@ -271,7 +284,7 @@ impl Sched {
     }
 
     /// The run of a task that was given up is over at last.
-    fn after_time_out(&mut self, task: TaskId, out: &mut Vec<Instruction>) {
+    pub(crate) fn after_time_out(&mut self, task: TaskId, out: &mut Vec<Instruction>) {
         let record = self.live(task);
         record.executor = None;
         match record.failure.take() {
@@ -281,7 +294,7 @@ impl Sched {
                 self.step(task, Input::Retry);
                 match cancel {
                     true => self.cancel(task, out),
-                    false => self.enqueue(task),
+                    false => self.enqueue(task, out),
                 }
             }
             Some(failure) if failure.on_failure == OnFailure::Ignore => {
@@ -295,7 +308,7 @@ impl Sched {
     }
 
     /// A retired executor with nothing but abandoned tasks is ended.
-    fn end_if_retired(&mut self, id: ExecutorId, out: &mut Vec<Instruction>) {
+    pub(crate) fn end_if_retired(&mut self, id: ExecutorId, out: &mut Vec<Instruction>) {
         let Some(executor) = self.executors.all.get_mut(&id) else { return };
         let idle = executor.tasks().all(|sent| sent.abandoned);
         if executor.retiring && idle && !core::mem::replace(&mut executor.killed, true) {

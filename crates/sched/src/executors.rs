@@ -46,6 +46,15 @@ impl Executor {
         self.slots.saturating_sub(self.sent.len() as u32)
     }
 
+    /// I/O tasks that were sent to it.
+    fn io_running(&self) -> u32 {
+        if self.kind.is_io() {
+            self.sent.len() as u32
+        } else {
+            0
+        }
+    }
+
     /// Free slots, also those for tasks that something else limits.
     fn free_all(&self) -> u32 {
         if self.retiring || !self.kind.is_io() {
@@ -60,6 +69,8 @@ impl Executor {
 pub(crate) struct Node {
     pub(crate) processors: u32,
     pub(crate) busy: u32,
+    /// I/O tasks at its executors.
+    pub(crate) io_running: u32,
     /// Something changed here since tasks were last sent.
     touched: bool,
     /// Compute executors with no task.
@@ -127,6 +138,11 @@ impl Node {
         } else {
             self.busy -= executor.sent.cpus();
         }
+        if executor.kind.is_io() {
+            let running = executor.sent.len() as u32;
+            self.io_running =
+                if counts { self.io_running + running } else { self.io_running - running };
+        }
         if executor.retiring {
             return;
         }
@@ -170,6 +186,8 @@ pub(crate) struct Executors {
     pub(crate) pipeline: Pipeline,
     /// Free slots of all I/O executors, extra ones too, and engines.
     pub(crate) io_free: u32,
+    /// I/O tasks at all executors.
+    pub(crate) io_running: u32,
     /// Something changed for I/O tasks since they were last looked at: one came, or one of the
     /// executors that run them, or what it holds (and with it a layer), is another.
     pub(crate) io_changed: bool,
@@ -184,8 +202,8 @@ impl Executors {
         let node = |count: &u32| Node { processors: *count, ..Node::default() };
         let nodes = processors.iter().map(node).collect();
         let (touched, idle_nodes) = (Vec::new(), BTreeSet::new());
-        let (all, io_free, io_changed) = (BTreeMap::new(), 0, false);
-        Executors { all, nodes, pipeline, io_free, io_changed, touched, idle_nodes }
+        let (all, io_free, io_running, io_changed) = (BTreeMap::new(), 0, 0, false);
+        Executors { all, nodes, pipeline, io_free, io_running, io_changed, touched, idle_nodes }
     }
 
     pub(crate) fn add(
@@ -245,10 +263,12 @@ impl Executors {
         let at = executor.node.0 as usize;
         let node = &mut self.nodes[at];
         self.io_free -= executor.free_all();
+        self.io_running -= executor.io_running();
         node.count(id, executor, self.pipeline.tasks_max, false);
         change(executor);
         node.count(id, executor, self.pipeline.tasks_max, true);
         self.io_free += executor.free_all();
+        self.io_running += executor.io_running();
         self.io_changed |= executor.kind.is_io();
         self.after(at);
     }
@@ -312,6 +332,7 @@ impl Executors {
         let at = executor.node.0 as usize;
         self.nodes[at].count(id, &executor, self.pipeline.tasks_max, false);
         self.io_free -= executor.free_all();
+        self.io_running -= executor.io_running();
         self.io_changed |= executor.kind.is_io();
         self.after(at);
         Some(executor)
@@ -364,7 +385,11 @@ impl Executors {
             let at = executor.node.0 as usize;
             again.nodes[at].count(*id, executor, self.pipeline.tasks_max, true);
             again.io_free += executor.free_all();
+            again.io_running += executor.io_running();
             again.after(at);
+        }
+        if again.io_running != self.io_running {
+            return Err(format!("{} I/O tasks run, {} noted", again.io_running, self.io_running));
         }
         if again.io_free != self.io_free || again.idle_nodes != self.idle_nodes {
             return Err(format!("{} I/O slots are free, {} noted", again.io_free, self.io_free));
@@ -372,6 +397,9 @@ impl Executors {
         for (at, (node, other)) in self.nodes.iter().zip(&again.nodes).enumerate() {
             if (node.slots, node.extra) != (other.slots, other.extra) {
                 return Err(format!("node {at} notes {:?} I/O slots", node.slots));
+            }
+            if node.io_running != other.io_running {
+                return Err(format!("node {at} notes {} I/O tasks", node.io_running));
             }
             if node.busy != other.busy || node.busy > node.processors {
                 return Err(format!("node {at} notes {} busy of {}", node.busy, other.busy));

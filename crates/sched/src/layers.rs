@@ -1,4 +1,4 @@
-//! Storage layers and what of them is granted.
+//! Storage layers: what of them is granted, and what files take up of them.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,9 +9,38 @@ use crate::api::{Constraint, Layer, LayerId, NodeId};
 #[derive(Debug)]
 struct Account {
     layer: Layer,
+    /// What the session can use of it now; the capacity of `layer` is what was described.
+    usable: Option<u64>,
     bandwidth: u64,
     size: u64,
     tasks: u32,
+    /// Bytes of files that are there.
+    stored: u64,
+    /// Bytes of files that are on their way here.
+    expected: u64,
+    down: bool,
+}
+
+/// A set of layers. Those from the 128th on are in it together or not at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Mask(u128);
+
+impl Mask {
+    fn bit(id: LayerId) -> u128 {
+        1 << id.0.min(u128::BITS - 1)
+    }
+
+    pub(crate) fn insert(&mut self, id: LayerId) {
+        self.0 |= Mask::bit(id);
+    }
+
+    pub(crate) fn contains(self, id: LayerId) -> bool {
+        self.0 & Mask::bit(id) != 0
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
 }
 
 /// The layers in rank order: highest bandwidth first, of equals the smaller first.
@@ -21,6 +50,8 @@ pub(crate) struct Layers {
     ranked: Vec<LayerId>,
     /// By layer: equal where bandwidth and capacity are. `None` if no two are equal.
     ranks: Option<Vec<u32>>,
+    /// By layer: 0 is the highest; equal where bandwidth and capacity are.
+    levels: Vec<u32>,
 }
 
 fn fits(limit: Option<u64>, used: u64, asked: u64) -> bool {
@@ -35,9 +66,88 @@ impl Layers {
             let bandwidth = layer.bandwidth.unwrap_or(u64::MAX);
             (core::cmp::Reverse(bandwidth), layer.capacity.unwrap_or(u64::MAX), *id)
         });
-        let ranks = ranks(&layers, &ranked);
-        let account = |layer| Account { layer, bandwidth: 0, size: 0, tasks: 0 };
-        Layers { accounts: layers.into_iter().map(account).collect(), ranked, ranks }
+        let levels = levels(&layers, &ranked);
+        let all = levels.iter().max().map_or(0, |last| *last as usize + 1);
+        let ranks = (all < layers.len()).then(|| levels.clone());
+        let account = |layer: Layer| {
+            let usable = layer.capacity;
+            let (bandwidth, size, tasks, stored, expected) = (0, 0, 0, 0, 0);
+            Account { layer, usable, bandwidth, size, tasks, stored, expected, down: false }
+        };
+        Layers { accounts: layers.into_iter().map(account).collect(), ranked, ranks, levels }
+    }
+
+    fn account(&mut self, id: LayerId) -> &mut Account {
+        &mut self.accounts[id.0 as usize]
+    }
+
+    /// 0 is the highest; layers of equal bandwidth and capacity are at one level.
+    pub(crate) fn level(&self, id: LayerId) -> u32 {
+        self.levels[id.0 as usize]
+    }
+
+    pub(crate) fn is_down(&self, id: LayerId) -> bool {
+        self.accounts[id.0 as usize].down
+    }
+
+    pub(crate) fn set_down(&mut self, id: LayerId, down: bool) {
+        self.account(id).down = down;
+    }
+
+    pub(crate) fn set_usable(&mut self, id: LayerId, bytes: Option<u64>) {
+        self.account(id).usable = bytes;
+    }
+
+    /// Bytes of files that are there.
+    pub(crate) fn stored(&self, id: LayerId) -> Option<u64> {
+        self.accounts.get(id.0 as usize).map(|account| account.stored)
+    }
+
+    /// Bytes of files that are on their way there.
+    pub(crate) fn expected(&self, id: LayerId) -> u64 {
+        self.accounts[id.0 as usize].expected
+    }
+
+    /// A file takes up so many bytes.
+    pub(crate) fn store(&mut self, id: LayerId, bytes: u64) {
+        let account = self.account(id);
+        account.stored = account.stored.saturating_add(bytes);
+    }
+
+    /// A file takes up so many bytes no more.
+    pub(crate) fn unstore(&mut self, id: LayerId, bytes: u64) {
+        let account = self.account(id);
+        account.stored = account.stored.saturating_sub(bytes);
+    }
+
+    /// A file of so many bytes begins to move there.
+    pub(crate) fn expect(&mut self, id: LayerId, bytes: u64) {
+        let account = self.account(id);
+        account.expected = account.expected.saturating_add(bytes);
+    }
+
+    /// Likewise, and does so no more.
+    pub(crate) fn expect_no_more(&mut self, id: LayerId, bytes: u64) {
+        let account = self.account(id);
+        account.expected = account.expected.saturating_sub(bytes);
+    }
+
+    /// What there is for tasks if none of them ran: all that files leave.
+    pub(crate) fn idle(&self, id: LayerId) -> Constraint {
+        let Account { layer, usable, stored, expected, .. } = &self.accounts[id.0 as usize];
+        let taken = stored.saturating_add(*expected);
+        Constraint {
+            bandwidth: layer.bandwidth.unwrap_or(u64::MAX),
+            size: usable.map_or(u64::MAX, |most| most.saturating_sub(taken)),
+        }
+    }
+
+    /// Whether the layer, if it is not down, could take the constraint if nothing else were there:
+    /// by what was described, or by what can be used now.
+    pub(crate) fn takes(&self, id: LayerId, asked: Constraint) -> bool {
+        let Account { layer, usable, down, .. } = &self.accounts[id.0 as usize];
+        let size = fits(layer.capacity, 0, asked.size) || fits(*usable, 0, asked.size);
+        !down && size && fits(layer.bandwidth, 0, asked.bandwidth)
     }
 
     /// Highest first.
@@ -96,19 +206,18 @@ impl Layers {
 
     /// Whether the constraint fits beside what is granted now.
     pub(crate) fn fits(&self, id: LayerId, asked: Constraint) -> bool {
-        let Account { layer, bandwidth, size, .. } = &self.accounts[id.0 as usize];
-        fits(layer.bandwidth, *bandwidth, asked.bandwidth)
-            && fits(layer.capacity, *size, asked.size)
+        let spare = self.spare(id);
+        asked.bandwidth <= spare.bandwidth && asked.size <= spare.size
     }
 
     /// What is left of a layer.
     pub(crate) fn spare(&self, id: LayerId) -> Constraint {
         let Account { layer, bandwidth, size, .. } = &self.accounts[id.0 as usize];
-        let left = |limit: Option<u64>, used| limit.map_or(u64::MAX, |limit| limit - used);
-        Constraint {
-            bandwidth: left(layer.bandwidth, *bandwidth),
-            size: left(layer.capacity, *size),
-        }
+        let idle = self.idle(id);
+        let bandwidth = layer.bandwidth.map_or(u64::MAX, |limit| limit - bandwidth);
+        // Even without a limit, sums stay numbers.
+        let size = idle.size.saturating_sub(*size);
+        Constraint { bandwidth, size }
     }
 
     pub(crate) fn grant(&mut self, id: LayerId, asked: Constraint) {
@@ -150,7 +259,8 @@ impl Layers {
             }
             let layer = &self.accounts[id.0 as usize].layer;
             let wide = fits(layer.bandwidth, 0, asked.bandwidth);
-            if wide && fits(layer.capacity, 0, asked.size) {
+            let usable = self.accounts[id.0 as usize].usable;
+            if wide && (fits(layer.capacity, 0, asked.size) || fits(usable, 0, asked.size)) {
                 return Ok(());
             }
             let (what, most) = match wide {
@@ -164,14 +274,14 @@ impl Layers {
     }
 }
 
-/// By layer, its rank; layers of equal bandwidth and capacity have one. `None`: all differ.
-fn ranks(layers: &[Layer], ranked: &[LayerId]) -> Option<Vec<u32>> {
+/// By layer, how many different layers are above it.
+fn levels(layers: &[Layer], ranked: &[LayerId]) -> Vec<u32> {
     let level = |id: LayerId| (layers[id.0 as usize].bandwidth, layers[id.0 as usize].capacity);
-    let mut ranks = alloc::vec![0; layers.len()];
+    let mut levels = alloc::vec![0; layers.len()];
     let mut rank = 0;
     for pair in ranked.windows(2) {
         rank += u32::from(level(pair[0]) != level(pair[1]));
-        ranks[pair[1].0 as usize] = rank;
+        levels[pair[1].0 as usize] = rank;
     }
-    (rank as usize + 1 < layers.len()).then_some(ranks)
+    levels
 }

@@ -19,7 +19,10 @@ use crate::transitions::{Input, State};
 
 impl Sched {
     /// A task that became ready joins its queue.
-    pub(crate) fn enqueue(&mut self, task: TaskId) {
+    pub(crate) fn enqueue(&mut self, task: TaskId, out: &mut Vec<Instruction>) {
+        if !self.files_are_free(task, out) {
+            return;
+        }
         let record = self.record(task).expect("just became ready");
         let (priority, serial) = (record.priority, record.serial);
         match record.kind {
@@ -31,6 +34,10 @@ impl Sched {
             }
             Kind::Io | Kind::Engine => {
                 let (group, request) = (record.group, record.request());
+                if !self.could_run(task) {
+                    self.hopeless.push(task);
+                    return;
+                }
                 self.executors.io_changed = true;
                 self.queue_io(group, request);
             }
@@ -175,7 +182,7 @@ impl Sched {
                 let slot = free_slot(kind, None).filter(|(_, extra)| !extra);
                 slot.into_iter().for_each(|(slot, _)| room.add(slot, kind, u64::MAX, u64::MAX));
             }
-            for id in layers.ranked() {
+            for id in layers.ranked().iter().filter(|id| !layers.is_down(**id)) {
                 let Some((slot, extra)) = free_slot(kind, Some(*id)) else { continue };
                 let spare = layers.spare(*id);
                 room.put(Place { slot, kind, spare, extra });

@@ -1,5 +1,6 @@
 //! What the scheduler keeps of a task that is not over.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use graph::TaskId;
@@ -7,7 +8,9 @@ use graph::TaskId;
 use crate::api::{
     Constraint, ExecutorId, Failure, FunctionId, Kind, LayerId, OnFailure, TaskSpec, Time,
 };
+use crate::files::Use;
 use crate::function::Function;
+use crate::layers::Mask;
 use crate::policy::Request;
 use crate::transitions::State;
 
@@ -34,6 +37,10 @@ pub(crate) struct Record {
     pub(crate) group: u32,
     pub(crate) produces: u64,
     pub(crate) layer: Option<LayerId>,
+    /// Layers that failed it: it never goes there again.
+    pub(crate) failed_on: Mask,
+    /// What it does to data in place, where that is counted.
+    pub(crate) uses: Option<Box<[Use]>>,
     /// Its arrival among the ready.
     pub(crate) serial: u64,
     /// Where most bytes of its inputs are.
@@ -69,6 +76,8 @@ impl Record {
             group,
             produces: spec.produces,
             layer: spec.layer,
+            failed_on: Mask::default(),
+            uses: None,
             serial: 0,
             node: 0,
             executor: None,
@@ -78,8 +87,9 @@ impl Record {
 
     /// What a ready I/O task asks of the policy.
     pub(crate) fn request(&self) -> Request {
-        let Record { task, kind, priority, serial, constraint, layer, .. } = *self;
-        Request { task, kind, priority, serial, constraint, layer }
+        let Record { task, kind, function, priority, serial, constraint, layer, .. } = *self;
+        let not = self.failed_on;
+        Request { task, kind, function, priority, serial, constraint, layer, not }
     }
 }
 

@@ -11,6 +11,7 @@ use graph::{Bound, DatumId, DatumKind, Graph, Refused, TaskId, VersionId};
 
 use crate::api::{Config, Event, Failure, FunctionId, Instruction, Kind, Refusal, TaskSpec, Time};
 use crate::executors::{Executors, Pipeline};
+use crate::files::{At, Files};
 use crate::function::Function;
 use crate::layers::Layers;
 use crate::policy::{self, Policy};
@@ -56,6 +57,11 @@ pub struct Sched {
     pub(crate) layers: Layers,
     pub(crate) ready: Ready,
     pub(crate) policy: Box<dyn Policy>,
+    pub(crate) files: Files,
+    /// Ready I/O tasks that no layer can take any more.
+    pub(crate) hopeless: Vec<TaskId>,
+    /// Since when nothing goes on and I/O tasks wait for room.
+    pub(crate) stuck_since: Option<Time>,
     pub(crate) tuner: Tuner,
     pub(crate) deadlines: BTreeSet<Deadline>,
     pub(crate) story: Story,
@@ -69,6 +75,7 @@ impl Sched {
     /// A scheduler with no executors yet.
     pub fn new(config: Config) -> Sched {
         let tasks_max = config.pipeline_tasks_max.max(1);
+        let files = Files::new(&config);
         let pipeline = Pipeline { tasks_max, ns_max: config.pipeline_ns_max };
         Sched {
             graph: Graph::default(),
@@ -78,6 +85,9 @@ impl Sched {
             layers: Layers::new(config.layers),
             ready: Ready::new(config.processors.len()),
             policy: policy::new(config.policy),
+            files,
+            hopeless: Vec::new(),
+            stuck_since: None,
             tuner: Tuner::default(),
             deadlines: BTreeSet::new(),
             story: Story::default(),
@@ -122,7 +132,9 @@ impl Sched {
     /// The program can no longer name a datum.
     pub fn drop_datum(&mut self, datum: DatumId, out: &mut Vec<Instruction>) {
         self.graph.drop_datum(datum);
+        self.files.touch(datum);
         self.settle(out);
+        self.plan_moves(out);
     }
 
     /// The program names a version once more. `false`: it is gone.
@@ -160,6 +172,11 @@ impl Sched {
         self.layers.granted(layer)
     }
 
+    /// Bytes that files take up on a layer now, as far as the driver said.
+    pub fn stored(&self, layer: crate::api::LayerId) -> Option<u64> {
+        self.layers.stored(layer)
+    }
+
     /// The latest moves of a task, oldest first, as far as they are remembered.
     pub fn story(&self, task: TaskId) -> Vec<Step> {
         self.story.of(task)
@@ -173,7 +190,7 @@ impl Sched {
     /// When the next deadline is, if there is one.
     pub fn next_deadline(&self) -> Option<Time> {
         let deadline = self.deadlines.first().map(|deadline| deadline.at);
-        deadline.into_iter().chain(self.quiet_at()).min()
+        deadline.into_iter().chain(self.quiet_at()).chain(self.stuck_until()).min()
     }
 
     /// Takes a task. On refusal nothing was changed.
@@ -194,10 +211,13 @@ impl Sched {
         let group = self.group_of(spec);
         let function = self.functions.get(spec.function.0 as usize);
         self.records[index] = Some(Record::new(task, spec, function, group));
+        if let Some(uses) = self.files.uses(&self.graph, spec) {
+            self.files.will_use(task, &uses);
+            self.live(task).uses = Some(uses);
+        }
         self.step(task, Input::Submit);
         let outputs = SmallVec::from_slice(self.graph.outputs(task));
-        self.settle(out);
-        self.dispatch(out);
+        self.progress(out);
         Ok(Submitted { task, outputs })
     }
 
@@ -255,13 +275,37 @@ impl Sched {
             Event::Refused { task, executor } => self.refused(task, executor, out),
             Event::Cancel { task } => self.cancel(task, out),
             Event::Forget { version } => self.graph.unhold(version),
+            Event::FileAt { datum, layer, bytes, home, scratch } => {
+                self.file_at(At { datum, layer, bytes, home, scratch }, out);
+            }
+            Event::FileGone { datum } => self.forget_file(datum, out),
+            Event::MoveDone { datum, bytes } => self.moved_file(datum, Some(bytes), false, out),
+            Event::MoveFailed { datum, no_room } => self.moved_file(datum, None, no_room, out),
+            Event::LayerCapacity { layer, bytes } => self.layer_capacity(layer, bytes),
+            Event::LayerDown { layer } => self.layer_down(layer),
+            Event::LayerUp { layer } => self.layer_up(layer),
+            Event::Unplaced { task, executor, down, failure, .. } => {
+                self.unplaced(task, executor, down, failure, out);
+            }
             Event::Tick => {}
         }
         // Only now: a report that came late, but came, is taken.
         self.give_up_late(out);
         self.abandon_quiet();
+        self.give_up_stuck();
+        self.progress(out);
+    }
+
+    /// Goes on as far as it goes: what settled, who runs, what moves.
+    fn progress(&mut self, out: &mut Vec<Instruction>) {
         self.settle(out);
+        while let Some(task) = self.hopeless.pop() {
+            self.fail_hopeless(task, out);
+            self.settle(out);
+        }
         self.dispatch(out);
+        self.plan_moves(out);
+        self.look_for_stuck();
     }
 
     pub(crate) fn record(&self, task: TaskId) -> Option<&Record> {
@@ -341,7 +385,7 @@ impl Sched {
             self.serial += 1;
             let serial = self.serial;
             self.live(task).serial = serial;
-            self.enqueue(task);
+            self.enqueue(task, out);
         }
     }
 
@@ -350,6 +394,7 @@ impl Sched {
         self.graph.validate()?;
         self.validate_tasks()?;
         self.validate_executors()?;
+        self.files.validate(&self.layers)?;
         self.validate_tuner()
     }
 }

@@ -40,7 +40,9 @@ pub enum Input {
     Finish,
     /// It failed and may run again.
     Retry,
-    /// It failed for good.
+    /// Its layer failed it, and another may take it.
+    Displace,
+    /// It failed for good, or no layer can take it any more.
     Fail,
     /// Its time was up.
     TimeOut,
@@ -70,9 +72,12 @@ pub const TRANSITIONS: &[Transition] = &[
     line(State::Waiting, Input::Cancel, State::Cancelled),
     line(State::Ready, Input::Dispatch, State::Sent),
     line(State::Ready, Input::Cancel, State::Cancelled),
+    line(State::Ready, Input::Finish, State::Done),
+    line(State::Ready, Input::Fail, State::Failed),
     line(State::Sent, Input::GiveBack, State::Ready),
     line(State::Sent, Input::Finish, State::Done),
     line(State::Sent, Input::Retry, State::Ready),
+    line(State::Sent, Input::Displace, State::Ready),
     line(State::Sent, Input::Fail, State::Failed),
     line(State::Sent, Input::TimeOut, State::Abandoned),
     line(State::Sent, Input::Pause, State::Paused),

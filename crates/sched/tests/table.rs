@@ -96,10 +96,28 @@ fn paused_scenario(driver: &mut Driver) -> [Taken; 3] {
     [failing, fine, late]
 }
 
+/// Tasks that are sent elsewhere, and some that nobody takes.
+fn layers_fail(driver: &mut Driver) {
+    let moved = driver.submit(driver.io("moved", 10, 0));
+    let failed = driver.submit(TaskSpec { layer: Some(LayerId(1)), ..driver.io("io", 10, 0) });
+    let on_failure = sched::OnFailure::Ignore;
+    let ignored = TaskSpec { layer: Some(LayerId(1)), on_failure, ..driver.io("io", 10, 0) };
+    let ignored = driver.submit(ignored);
+    driver.unplaced(moved.id, E0, true);
+    driver.done(moved.id, E0);
+    for task in [moved, failed, ignored] {
+        driver.listen(task.id);
+    }
+}
+
 #[test]
 fn every_line_is_used() {
     let mut driver = Driver::new(config());
     scenario(&mut driver);
+    let layers = vec![layer("disk", 100, None), layer("flash", 300, None)];
+    let mut other = Driver::with_io(layers, 1);
+    layers_fail(&mut other);
+    driver.steps.extend(other.steps);
     for line in TRANSITIONS {
         let used =
             |step: &Step| (step.from, step.input, step.to) == (line.from, line.input, line.to);

@@ -479,6 +479,7 @@ fn machine(rng: &mut fastrand::Rng) -> Machine {
         stealing: rng.bool(),
         pipeline_tasks_max: [1, 1, 2, 4, 16][rng.usize(0..5)],
         pipeline_ns_max: [0, 1_000, 100_000, 10_000_000][rng.usize(0..4)],
+        ..Config::default()
     };
     let io = (0..nodes).map(|_| (0..rng.usize(1..=2)).map(|_| rng.u32(1..=6)).collect()).collect();
     let engines = (0..nodes).map(|_| rng.u32(1..=6)).collect();

@@ -346,6 +346,10 @@ impl<'a> World<'a> {
                 Ok(())
             }
             Instruction::Forgotten { task, failure } => self.forgotten(task, failure),
+            Instruction::Move { .. }
+            | Instruction::DropCopy { .. }
+            | Instruction::Remove { .. }
+            | Instruction::HoldMoves { .. } => Ok(()),
         }
     }
 
@@ -531,6 +535,12 @@ impl<'a> World<'a> {
                 task.hash(&mut self.log);
                 failure.as_ref().map(|failure| &failure.name).hash(&mut self.log);
             }
+            Instruction::Move { datum, from, to, keep } => {
+                (datum, from, to, keep).hash(&mut self.log);
+            }
+            Instruction::DropCopy { datum, layer } => (datum, layer).hash(&mut self.log),
+            Instruction::Remove { datum } => datum.hash(&mut self.log),
+            Instruction::HoldMoves { hold } => hold.hash(&mut self.log),
         }
     }
 }

@@ -50,6 +50,10 @@ impl State {
             }
             Instruction::Discard { version } => drop(self.versions.remove(version)),
             Instruction::Forgotten { task, failure } => self.forgotten(shared, task, failure),
+            Instruction::Move { .. }
+            | Instruction::DropCopy { .. }
+            | Instruction::Remove { .. }
+            | Instruction::HoldMoves { .. } => {}
         }
     }
 

@@ -178,11 +178,13 @@ impl Line {
     fn first_under(&self, at: u32, room: &Room) -> Option<(Request, Slot)> {
         let node = self.nodes.get(at as usize)?;
         // No layer has room for both leasts: no request here fits.
-        room.slot(node.least, &node.request)?;
+        if !room.may_fit(node.least, &node.request) {
+            return None;
+        }
         if let Some(found) = self.first_under(node.left, room) {
             return Some(found);
         }
-        if let Some(slot) = room.slot(node.request.constraint, &node.request) {
+        if let Some(slot) = room.slot(&node.request) {
             return Some((node.request, slot));
         }
         self.first_under(node.right, room)
@@ -198,7 +200,19 @@ mod tests {
     use graph::{slab::Key, TaskId};
 
     use super::{place, Line, Request, Room, Slot};
-    use crate::api::{Constraint, ExecutorId, Kind};
+    use crate::api::{Constraint, ExecutorId, FunctionId, Kind};
+    use crate::layers::Mask;
+
+    fn request(
+        task: TaskId,
+        kind: Kind,
+        priority: i32,
+        serial: u64,
+        constraint: Constraint,
+    ) -> Request {
+        let (function, layer, not) = (FunctionId(0), None, Mask::default());
+        Request { task, kind, function, priority, serial, constraint, layer, not }
+    }
 
     fn room(bandwidth: u64, size: u64) -> Room {
         let mut room = Room::default();
@@ -221,7 +235,7 @@ mod tests {
             let constraint = Constraint { bandwidth: roll(50), size: roll(50) };
             let priority = roll(3) as i32;
             let kind = Kind::Io;
-            let request = Request { task, kind, priority, serial, constraint, layer: None };
+            let request = request(task, kind, priority, serial, constraint);
             line.insert(request);
             list.push(request);
             list.sort_by_key(place);
@@ -248,8 +262,7 @@ mod tests {
         for serial in 0..100_000 {
             let task = TaskId(Key { index: 0, generation: 0 });
             let constraint = Constraint::default();
-            let (kind, priority, layer) = (Kind::Engine, 0, None);
-            line.insert(Request { task, kind, priority, serial, constraint, layer });
+            line.insert(request(task, Kind::Engine, 0, serial, constraint));
         }
         let mut deepest = 0;
         let mut under = Vec::from([(line.root, 1)]);

@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use graph::TaskId;
 
 pub(crate) use self::line::Line;
-use crate::api::{Constraint, Kind, LayerId, PolicyKind};
+use crate::api::{Constraint, FunctionId, Kind, LayerId, PolicyKind};
+use crate::layers::Mask;
 
 /// A ready I/O task as a policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +18,15 @@ pub(crate) struct Request {
     pub(crate) task: TaskId,
     /// Whose slot it needs: an I/O executor's or an engine's.
     pub(crate) kind: Kind,
+    pub(crate) function: FunctionId,
     /// The program's own priority: higher first, whatever the policy.
     pub(crate) priority: i32,
     /// Arrival; a task that comes back keeps its own.
     pub(crate) serial: u64,
     pub(crate) constraint: Constraint,
     pub(crate) layer: Option<LayerId>,
+    /// Layers that it must not go to.
+    pub(crate) not: Mask,
 }
 
 /// Keeps ready I/O tasks and says which is next.
@@ -96,9 +100,18 @@ impl Room {
         place.map_or(0, |place| place.spare.bandwidth)
     }
 
-    /// The highest layer with `asked` to spare, for a request of this kind; only that layer, if
-    /// it names one. Whatever fits still fits if it asks for less (but not for nothing).
-    pub(crate) fn slot(&self, asked: Constraint, request: &Request) -> Option<Slot> {
+    /// The highest layer with room for a request; only that layer, if it names one.
+    pub(crate) fn slot(&self, request: &Request) -> Option<Slot> {
+        self.slot_for(request.constraint, request, request.not)
+    }
+
+    /// Whether some request of the same kind and for the same layers as this one, which asks for
+    /// `asked`, may fit. Whatever fits still fits if it asks for less (but not for nothing).
+    pub(crate) fn may_fit(&self, asked: Constraint, request: &Request) -> bool {
+        self.slot_for(asked, request, Mask::default()).is_some()
+    }
+
+    fn slot_for(&self, asked: Constraint, request: &Request, not: Mask) -> Option<Slot> {
         let only = request.layer;
         let fits = |place: &&Place| {
             let Place { slot, kind, spare, extra } = **place;
@@ -107,6 +120,7 @@ impl Room {
                 && asked.size <= spare.size
                 && (!extra || (asked.bandwidth > 0 && spare.bandwidth < u64::MAX))
                 && (only.is_none() || slot.layer.is_none() || slot.layer == only)
+                && !slot.layer.is_some_and(|layer| not.contains(layer))
         };
         self.places.iter().find(fits).map(|place| place.slot)
     }
@@ -114,6 +128,8 @@ impl Room {
 
 pub(crate) fn new(kind: PolicyKind) -> Box<dyn Policy> {
     match kind {
-        PolicyKind::Fcfs => Box::<fcfs::Fcfs>::default(),
+        PolicyKind::Fcfs | PolicyKind::Priority | PolicyKind::Backfilling => {
+            Box::<fcfs::Fcfs>::default()
+        }
     }
 }

@@ -27,6 +27,7 @@ use smallvec::SmallVec;
 use graph::TaskId;
 
 use self::adaptive::{Curve, Sample, Window};
+pub(crate) use self::dispatch::STATIC;
 use self::learning::{Ground, Learner, Phase, Run};
 pub use self::words::*;
 use crate::api::{FunctionId, Kind, LayerId, Time};
@@ -137,6 +138,14 @@ impl Tuner {
     /// Whether any task was ever tuned.
     pub(crate) fn is_used(&self) -> bool {
         !self.groups.is_empty()
+    }
+
+    /// The most that tasks of a group may ask of a layer's bandwidth.
+    pub(crate) fn bandwidth_max(&self, group: u32) -> u64 {
+        match self.groups[group as usize].tuning {
+            Tuning::Auto { bounds: Some(bounds) } => bounds.max,
+            _ => 0,
+        }
     }
 
     /// Whether a tuned task is ready.
@@ -361,7 +370,10 @@ impl Tuner {
     fn could_run(&self, group: u32, layer: LayerId, view: &View<'_>) -> bool {
         let mut room = Room::default();
         let slot = Slot { executor: crate::api::ExecutorId(0), layer: Some(layer) };
-        let capacity = view.layers.layer(layer).capacity.unwrap_or(u64::MAX);
+        if view.layers.is_down(layer) {
+            return false;
+        }
+        let capacity = view.layers.idle(layer).size;
         room.add(slot, self.groups[group as usize].kind, u64::MAX, capacity);
         self.groups[group as usize].line.first(&room).is_some()
     }

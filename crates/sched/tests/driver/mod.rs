@@ -146,6 +146,34 @@ impl Driver {
         self.event(Event::Ended { task, executor, outcome, ran: 10 })
     }
 
+    pub fn unplaced(&mut self, task: TaskId, executor: ExecutorId, down: bool) -> Vec<Instruction> {
+        let failure = Arc::from(*b"no space");
+        self.event(Event::Unplaced { task, executor, ran: 5, down, failure })
+    }
+
+    pub fn file_at(
+        &mut self,
+        datum: DatumId,
+        layer: Option<u32>,
+        bytes: u64,
+        home: Option<u32>,
+    ) -> Vec<Instruction> {
+        let (layer, home) = (layer.map(LayerId), home.map(LayerId));
+        self.event(Event::FileAt { datum, layer, bytes, home, scratch: false })
+    }
+
+    pub fn scratch_at(&mut self, datum: DatumId, layer: u32, bytes: u64) -> Vec<Instruction> {
+        let (layer, home, scratch) = (Some(LayerId(layer)), None, true);
+        self.event(Event::FileAt { datum, layer, bytes, home, scratch })
+    }
+
+    pub fn drop_datum(&mut self, datum: DatumId) -> Vec<Instruction> {
+        let mut out = Vec::new();
+        self.sched.drop_datum(datum, &mut out);
+        self.sched.validate().expect("sound after a datum is dropped");
+        out
+    }
+
     pub fn paused(&mut self, task: TaskId, executor: ExecutorId) -> Vec<Instruction> {
         self.event(Event::Paused { task, executor })
     }
@@ -187,6 +215,10 @@ pub fn run(task: &Taken, executor: ExecutorId) -> Instruction {
 
 pub fn run_at(task: TaskId, executor: ExecutorId, attempt: u32, layer: Option<u32>) -> Instruction {
     Instruction::Run { task, executor, attempt, layer: layer.map(LayerId) }
+}
+
+pub fn moves(datum: DatumId, from: u32, to: Option<u32>, keep: bool) -> Instruction {
+    Instruction::Move { datum, from: LayerId(from), to: to.map(LayerId), keep }
 }
 
 pub fn resolve(version: VersionId) -> Instruction {

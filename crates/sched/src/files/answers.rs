@@ -1,0 +1,107 @@
+//! What the driver says of files and layers.
+
+use alloc::vec::Vec;
+
+use graph::DatumId;
+
+use super::File;
+use crate::api::{Instruction, LayerId};
+use crate::sched::Sched;
+
+/// As in [`crate::Event::FileAt`].
+pub(crate) struct At {
+    pub(crate) datum: DatumId,
+    pub(crate) layer: Option<LayerId>,
+    pub(crate) bytes: u64,
+    pub(crate) home: Option<LayerId>,
+    pub(crate) scratch: bool,
+}
+
+impl Sched {
+    /// Where the only copy of a file is.
+    pub(crate) fn file_at(&mut self, at: At, out: &mut Vec<Instruction>) {
+        let At { datum, layer, bytes, home, scratch } = at;
+        let known = |layer: &LayerId| (layer.0 as usize) < self.layers.ids().count();
+        assert!(layer.iter().chain(&home).all(known), "the driver names known layers");
+        self.forget_file(datum, out);
+        if let Some(layer) = layer {
+            self.layers.store(layer, bytes);
+        }
+        let (upper, moving, cold) = (None, None, None);
+        let (failures, removed) = (0, false);
+        let file = File { layer, bytes, home, scratch, upper, moving, failures, removed, cold };
+        self.files.files.insert(datum, file);
+        self.files.touch(datum);
+    }
+
+    /// Nothing is known of a file any more. A move of it that is under way is no more answered.
+    pub(crate) fn forget_file(&mut self, datum: DatumId, out: &mut Vec<Instruction>) {
+        self.files.unlist(datum);
+        let Some(file) = self.files.files.remove(&datum) else { return };
+        for layer in file.layer.iter().chain(&file.upper) {
+            self.layers.unstore(*layer, file.bytes);
+        }
+        if let Some(moving) = self.files.moves.remove(&datum) {
+            if let Some(to) = moving.to {
+                self.layers.expect_no_more(to, moving.bytes);
+            }
+        }
+        self.room_came();
+        self.unpark(datum, out);
+    }
+
+    /// Tasks that waited for the end of a move go on.
+    fn unpark(&mut self, datum: DatumId, out: &mut Vec<Instruction>) {
+        for task in self.files.parked.remove(&datum).unwrap_or_default() {
+            // One that was cancelled meanwhile is over.
+            if self.record(task).is_some() {
+                self.enqueue(task, out);
+            }
+        }
+    }
+
+    /// A move is over, well (`Some`: the bytes of the file) or not.
+    pub(crate) fn moved_file(
+        &mut self,
+        datum: DatumId,
+        bytes: Option<u64>,
+        no_room: bool,
+        out: &mut Vec<Instruction>,
+    ) {
+        let Some(moving) = self.files.moves.remove(&datum) else { return };
+        let file = self.files.files.get_mut(&datum).expect("its move was under way");
+        file.moving = None;
+        if let Some(to) = moving.to {
+            self.layers.expect_no_more(to, moving.bytes);
+        }
+        self.files.room_came |= !self.files.without_room.is_empty();
+        self.executors.io_changed = true;
+        if let Some(bytes) = bytes {
+            self.layers.unstore(moving.from, file.bytes);
+            let copies =
+                if moving.keep { [Some(moving.from), moving.to] } else { [None, moving.to] };
+            copies.into_iter().flatten().for_each(|layer| self.layers.store(layer, bytes));
+            file.bytes = bytes;
+            file.failures = 0;
+            match moving.keep {
+                true => file.upper = moving.to,
+                false => file.layer = moving.to,
+            }
+            self.files.touch(datum);
+        } else {
+            file.failures += 1;
+            match no_room && !moving.keep {
+                // It is tried again when room comes.
+                true => drop(self.files.without_room.insert(datum)),
+                false => self.files.touch(datum),
+            }
+        }
+        self.unpark(datum, out);
+    }
+
+    /// The usable capacity of a layer is another.
+    pub(crate) fn layer_capacity(&mut self, layer: LayerId, bytes: Option<u64>) {
+        self.layers.set_usable(layer, bytes);
+        self.room_came();
+    }
+}

@@ -1,0 +1,187 @@
+//! Files on layers: what they take up, what moves down, what is copied up, what is removed.
+
+mod driver;
+
+use driver::*;
+use sched::{Config, Direction, Event, Instruction, Kind, LayerId, TaskSpec};
+
+/// Fast and small above slow and large; E0 does I/O, E1 computes.
+fn two_layers(flush: bool, prefetch: bool) -> Driver {
+    let layers = vec![layer("fast", 1000, Some(100)), layer("slow", 100, Some(1000))];
+    let mut driver = Driver::new(Config { layers, flush, prefetch, ..config() });
+    driver.up(E0, Kind::Io, 0, 4);
+    driver.up(E1, Kind::Compute, 0, 1);
+    driver
+}
+
+fn stored(driver: &Driver) -> (u64, u64) {
+    let on = |layer| driver.sched.stored(LayerId(layer)).expect("known");
+    (on(0), on(1))
+}
+
+fn done(driver: &mut Driver, datum: sched::DatumId, bytes: u64) -> Vec<Instruction> {
+    driver.event(Event::MoveDone { datum, bytes })
+}
+
+#[test]
+fn bytes_of_files_stay_when_their_tasks_have_ended() {
+    let mut driver = two_layers(false, false);
+    let file = driver.file();
+    let spec = TaskSpec { accesses: vec![uses(file, Direction::Out)], ..driver.io("w", 1, 80) };
+    let task = driver.submit(spec);
+    assert_eq!(task.out, [run_at(task.id, E0, 1, Some(0))]);
+    assert_eq!(driver.file_at(file, Some(0), 90, Some(1)), [], "it is still being written");
+    driver.done(task.id, E0);
+    assert_eq!(stored(&driver), (90, 0));
+    let next = driver.submit(driver.io("w", 1, 20));
+    assert_eq!(next.out, [run_at(next.id, E0, 1, Some(1))], "10 bytes are left above");
+    driver.file_at(file, Some(0), 80, Some(1));
+    let last = driver.submit(driver.io("w", 1, 20));
+    assert_eq!(last.out, [run_at(last.id, E0, 1, Some(0))], "it was less than was thought");
+    driver.event(Event::FileGone { datum: file });
+    assert_eq!(stored(&driver), (0, 0));
+}
+
+#[test]
+fn a_cold_file_goes_home_while_no_io_goes_on() {
+    let mut driver = two_layers(true, false);
+    let (file, other) = (driver.file(), driver.file());
+    let spec = TaskSpec { accesses: vec![uses(file, Direction::Out)], ..driver.io("w", 1, 50) };
+    let task = driver.submit(spec);
+    driver.file_at(file, Some(0), 50, Some(1));
+    assert_eq!(driver.done(task.id, E0).last(), Some(&moves(file, 0, Some(1), false)));
+    assert_eq!(stored(&driver), (50, 0));
+    let io = driver.submit(driver.io("r", 1, 0));
+    let hold = Instruction::HoldMoves { hold: true };
+    assert_eq!(io.out, [run_at(io.id, E0, 1, Some(0)), hold]);
+    assert_eq!(driver.done(io.id, E0)[2..], [Instruction::HoldMoves { hold: false }]);
+    assert_eq!(done(&mut driver, file, 50), []);
+    assert_eq!(stored(&driver), (0, 50));
+    assert_eq!(driver.file_at(other, Some(1), 7, Some(0)), [], "home is above: it stays");
+    let outside = driver.file_at(other, Some(0), 7, None);
+    assert_eq!(outside, [moves(other, 0, None, false)]);
+    done(&mut driver, other, 7);
+    assert_eq!(stored(&driver), (0, 50));
+}
+
+#[test]
+fn a_file_with_readers_to_come_stays() {
+    let mut driver = two_layers(true, false);
+    let file = driver.file();
+    let gate = driver.submit(driver.compute("gate"));
+    let mut spec = driver.io("r", 1, 0);
+    spec.accesses = vec![uses(file, Direction::In), reads(gate.outputs[0])];
+    let reader = driver.submit(spec);
+    assert_eq!(driver.file_at(file, Some(0), 50, Some(1)), []);
+    driver.done(gate.id, E1);
+    assert_eq!(driver.done(reader.id, E0)[2..], [moves(file, 0, Some(1), false)]);
+}
+
+#[test]
+fn a_writer_waits_for_the_end_of_a_move_and_a_reader_does_not() {
+    let mut driver = two_layers(true, false);
+    let file = driver.file();
+    assert_eq!(driver.file_at(file, Some(0), 50, Some(1)), [moves(file, 0, Some(1), false)]);
+    let use_as = |driver: &Driver, direction| TaskSpec {
+        accesses: vec![uses(file, direction)],
+        ..driver.io("io", 1, 0)
+    };
+    let reader = driver.submit(use_as(&driver, Direction::In));
+    let hold = |hold| Instruction::HoldMoves { hold };
+    assert_eq!(reader.out, [run_at(reader.id, E0, 1, Some(0)), hold(true)]);
+    let writer = driver.submit(use_as(&driver, Direction::Out));
+    assert_eq!(writer.out, []);
+    let out = driver.done(reader.id, E0);
+    assert_eq!(out[2..], [hold(false)], "somebody waits for the move");
+    let other = driver.submit(driver.io("io", 1, 0));
+    assert_eq!(other.out, [run_at(other.id, E0, 1, Some(0))], "and so it goes on");
+    let out = done(&mut driver, file, 50);
+    assert_eq!(out, [run_at(writer.id, E0, 1, Some(0))]);
+    driver.done(writer.id, E0);
+    driver.done(other.id, E0);
+}
+
+#[test]
+fn a_scratch_file_sinks_while_it_has_a_name_and_goes_with_it() {
+    let mut driver = two_layers(true, false);
+    let file = driver.file();
+    assert_eq!(driver.scratch_at(file, 0, 30), [moves(file, 0, Some(1), false)]);
+    assert_eq!(driver.drop_datum(file), [], "first the move");
+    assert_eq!(done(&mut driver, file, 30), [Instruction::Remove { datum: file }]);
+    assert_eq!(stored(&driver), (0, 30));
+    driver.event(Event::FileGone { datum: file });
+    assert_eq!(stored(&driver), (0, 0));
+    let (file, reader) = (driver.file(), TaskSpec { ..driver.io("r", 1, 0) });
+    let reader = driver.submit(TaskSpec { accesses: vec![uses(file, Direction::In)], ..reader });
+    driver.scratch_at(file, 0, 30);
+    assert_eq!(driver.drop_datum(file), []);
+    assert_eq!(driver.done(reader.id, E0)[2..], [Instruction::Remove { datum: file }]);
+}
+
+#[test]
+fn a_move_that_finds_no_room_is_tried_again_when_room_came() {
+    let mut driver = two_layers(true, false);
+    let (file, full) = (driver.file(), driver.file());
+    driver.file_at(full, Some(1), 990, Some(1));
+    assert_eq!(driver.file_at(file, Some(0), 50, Some(1)), []);
+    let out = driver.event(Event::FileGone { datum: full });
+    assert_eq!(out, [moves(file, 0, Some(1), false)]);
+    let failed = |no_room| Event::MoveFailed { datum: file, no_room };
+    assert_eq!(driver.event(failed(true)), []);
+    let more = Event::LayerCapacity { layer: LayerId(1), bytes: Some(2000) };
+    assert_eq!(driver.event(more), [moves(file, 0, Some(1), false)]);
+    assert_eq!(driver.event(failed(false)), [moves(file, 0, Some(1), false)]);
+    assert_eq!(driver.event(failed(false)), [], "three times are enough");
+    assert_eq!(stored(&driver), (50, 0));
+}
+
+#[test]
+fn tasks_that_wait_for_room_get_it_from_a_move() {
+    let mut driver = two_layers(true, false);
+    let file = driver.file();
+    let only = |driver: &Driver| TaskSpec { layer: Some(LayerId(0)), ..driver.io("w", 1, 60) };
+    let first = driver.submit(only(&driver));
+    let second = driver.submit(only(&driver));
+    assert_eq!(second.out, []);
+    driver.file_at(file, Some(0), 60, Some(1));
+    assert_eq!(driver.done(first.id, E0)[2..], [moves(file, 0, Some(1), false)]);
+    assert_eq!(done(&mut driver, file, 60), [run_at(second.id, E0, 1, Some(0))]);
+}
+
+#[test]
+fn an_input_is_copied_up_for_a_task_that_is_about_to_run() {
+    let mut driver = two_layers(false, true);
+    let file = driver.file();
+    driver.file_at(file, Some(1), 40, Some(1));
+    let (before, gate) = (driver.submit(driver.compute("b")), driver.submit(driver.compute("g")));
+    let mut spec = driver.compute("r");
+    spec.accesses = vec![uses(file, Direction::In), reads(gate.outputs[0])];
+    let reader = driver.submit(spec);
+    assert_eq!(reader.out, [], "what it waits for does not run yet");
+    let out = driver.done(before.id, E1);
+    assert_eq!(out[2..], [run(&gate, E1), moves(file, 1, Some(0), true)]);
+    assert_eq!(done(&mut driver, file, 40), []);
+    assert_eq!(stored(&driver), (40, 40));
+    assert_eq!(driver.done(gate.id, E1)[2..], [run(&reader, E1)]);
+    let drop = Instruction::DropCopy { datum: file, layer: LayerId(0) };
+    assert_eq!(driver.done(reader.id, E1)[2..], [drop]);
+    assert_eq!(stored(&driver), (0, 40));
+}
+
+#[test]
+fn a_second_copy_goes_before_a_writer_begins() {
+    let mut driver = two_layers(false, true);
+    let file = driver.file();
+    driver.file_at(file, Some(1), 40, Some(1));
+    let gate = driver.submit(driver.compute("gate"));
+    let later = driver
+        .submit(TaskSpec { accesses: vec![uses(file, Direction::In)], ..driver.compute("r") });
+    assert_eq!(later.out, [moves(file, 1, Some(0), true)], "it is ready, E1 is not");
+    done(&mut driver, file, 40);
+    let writer = TaskSpec { accesses: vec![uses(file, Direction::InOut)], ..driver.io("w", 1, 0) };
+    let writer = driver.submit(writer);
+    driver.done(gate.id, E1);
+    let out = driver.done(later.id, E1);
+    let drop = Instruction::DropCopy { datum: file, layer: LayerId(0) };
+    assert_eq!(out[2..], [drop, run_at(writer.id, E0, 1, Some(0))]);
+}
