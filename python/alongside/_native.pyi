@@ -276,6 +276,12 @@ class Statistics:
     def store_bytes_peak(self) -> int: ...
     @property
     def workers_lost(self) -> int: ...
+    @property
+    def files_moved(self) -> int: ...
+    @property
+    def bytes_moved(self) -> int: ...
+    @property
+    def moves_failed(self) -> int: ...
 
 @final
 class Session:
@@ -288,6 +294,8 @@ class Session:
         io_executors: int | None = None,
         storage: str | None = None,
         io_policy: str = "fcfs",
+        flush: bool = False,
+        prefetch: bool = False,
         record: bool = False,
         memory: int | None = None,
     ) -> Session: ...

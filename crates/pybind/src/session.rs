@@ -16,7 +16,7 @@ use runtime::{
 };
 
 use crate::buffer::{Given, COPY_BYTES_DETACHED_MIN};
-use crate::errors::{self, ConstraintError, StoreFullError, StorageError};
+use crate::errors::{self, ConstraintError, StorageError, StoreFullError};
 use crate::fault::Fault;
 use crate::handle::{duration, future, waited, Core, Handle};
 use crate::machine::{self, Layer, Limiter};
@@ -98,6 +98,8 @@ fn builtin((name, offset, size): (&str, u64, Option<u64>)) -> PyResult<Builtin> 
 fn policy(text: &str) -> PyResult<PolicyKind> {
     match text {
         "fcfs" => Ok(PolicyKind::Fcfs),
+        "priority" => Ok(PolicyKind::Priority),
+        "backfilling" => Ok(PolicyKind::Backfilling),
         _ => Err(ConstraintError::new_err(format!("io_policy={text:?} is unknown"))),
     }
 }
@@ -106,7 +108,8 @@ fn policy(text: &str) -> PyResult<PolicyKind> {
 impl Session {
     #[new]
     #[pyo3(signature = (*, command, future_type, workers=None, io_executors=None, storage=None,
-                        io_policy="fcfs", record=false, memory=None))]
+                        io_policy="fcfs", flush=false, prefetch=false, record=false,
+                        memory=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments of one Python call
     fn new(
         py: Python<'_>,
@@ -116,12 +119,16 @@ impl Session {
         io_executors: Option<usize>,
         storage: Option<&str>,
         io_policy: &str,
+        flush: bool,
+        prefetch: bool,
         record: bool,
         memory: Option<u64>,
     ) -> PyResult<Session> {
         let mut options = Options {
             storage: machine::storage(storage)?,
             policy: policy(io_policy)?,
+            flush,
+            prefetch,
             record,
             worker_command: command,
             none_block: none_block(),
@@ -259,12 +266,21 @@ impl Session {
 
     /// The datum of a file that a task reads or `writes`, whether there is one (now, or once its
     /// task ran), and where.
-    fn file(&self, path: PathBuf, writes: bool) -> PyResult<(u64, bool, Option<PathBuf>)> {
+    fn file(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        writes: bool,
+    ) -> PyResult<(u64, bool, Option<PathBuf>)> {
         let file = self.inner.file(&path, writes).map_err(|error| match error {
             FileError::Staging(text) => StorageError::new_err(text),
             FileError::Empty { .. } => PyValueError::new_err("the path of a file is empty"),
             FileError::Session(error) => errors::session(error),
         })?;
+        for warning in self.inner.take_warnings() {
+            let text = std::ffi::CString::new(warning)?;
+            PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyRuntimeWarning>(), &text, 3)?;
+        }
         Ok((file.datum.to_bits(), file.known, file.place))
     }
 

@@ -84,6 +84,8 @@ pub(crate) struct File {
     pub(crate) next: Option<(TaskId, Copy)>,
     /// Another copy of the current version on a faster layer, to be read.
     pub(crate) near: Option<Copy>,
+    /// Copies that moves left behind, which tasks may still read.
+    pub(crate) stale: Vec<Copy>,
     /// A task that was submitted to write it.
     pub(crate) last_writer: Option<TaskId>,
     /// Whether some task was to write it.
@@ -219,6 +221,7 @@ impl Files {
             current: None,
             next: None,
             near: None,
+            stale: Vec::new(),
             last_writer: None,
             written: false,
         };

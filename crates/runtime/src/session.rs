@@ -33,6 +33,7 @@ struct Inner {
     /// Held by who makes the folders of the session.
     opening: Mutex<()>,
     unsettled: Mutex<Vec<Unsettled>>,
+    warnings: Mutex<Vec<String>>,
 }
 
 impl Inner {
@@ -85,6 +86,7 @@ impl Session {
             measured: AtomicBool::new(false),
             opening: Mutex::default(),
             unsettled: Mutex::default(),
+            warnings: Mutex::default(),
         })))
     }
 
@@ -212,6 +214,11 @@ impl Session {
             ))
         };
         let opened = crate::tiers::open(&layers).map_err(text)?;
+        let refused = opened.problems.iter().map(|(layer, error)| {
+            let name = &layers[*layer].name;
+            format!("layer \"{name}\" takes no files of tasks: {error}")
+        });
+        self.0.warnings.lock().extend(refused);
         let added = shared.with(|state| state.add_tiers(shared, opened));
         added.map_err(FileError::Session)?.map_err(text)
     }
@@ -419,6 +426,11 @@ impl Session {
         }
         self.cancel_all();
         self.0.stop(tell);
+    }
+
+    /// What the user should hear of, and was not told yet.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.warnings.lock())
     }
 
     /// The files that could not be brought to their own paths when the session ended.

@@ -15,6 +15,7 @@
 mod builtin;
 mod carry;
 mod drop_queue;
+mod moves;
 mod receive;
 mod run;
 mod signals;

@@ -20,9 +20,9 @@ use crate::tiers::{self, Commit, Hold, Keeper, Limits, Made};
 
 /// What a session needs to keep files away from their own paths.
 pub(crate) struct Tiers {
-    keeper: Arc<Keeper>,
-    shared: Weak<Shared>,
-    limiters: Limiters,
+    pub(super) keeper: Arc<Keeper>,
+    pub(super) shared: Weak<Shared>,
+    pub(super) limiters: Limiters,
 }
 
 /// A run that is over, and not yet told to the scheduler.
@@ -46,7 +46,7 @@ pub struct Unsettled {
 }
 
 impl Tiers {
-    fn commit(
+    pub(super) fn commit(
         &self,
         made: Vec<Made>,
         records: Vec<Record>,
@@ -76,10 +76,38 @@ impl State {
         opened: tiers::Opened,
     ) -> io::Result<()> {
         let limiters = shared.limiters().ok_or_else(|| io::Error::other("the session ended"))?;
-        let keeper = Arc::new(Keeper::start(opened.journal)?);
+        let weak = Arc::downgrade(shared);
+        let tell = Box::new(move |free: Vec<Option<u64>>| {
+            if let Some(shared) = weak.upgrade() {
+                // A session that ended needs no room.
+                let _ = shared.with(|state| state.tell_room(&free));
+            }
+        });
+        let folders = opened.staging.folders().to_vec();
+        let keeper = Arc::new(Keeper::start(opened.journal, folders, tell)?);
         self.files.staging = Some(opened.staging);
         self.tiers = Some(Tiers { keeper, shared: Arc::downgrade(shared), limiters });
         Ok(())
+    }
+
+    /// Others use the devices too: what is available there, and what files of the session take up
+    /// already, is all that the session can use.
+    fn tell_room(&mut self, free: &[Option<u64>]) {
+        let mut own = vec![0u64; free.len()];
+        for (_, file) in self.files.all() {
+            for copy in file.current.iter().chain(&file.near).chain(&file.stale) {
+                if let Some(layer) = copy.layer {
+                    own[layer.0 as usize] += copy.bytes;
+                }
+            }
+        }
+        for (number, free) in free.iter().enumerate() {
+            let declared = self.files.layers()[number].capacity;
+            let usable = free.map(|free| free.saturating_add(own[number]));
+            let bytes = [declared, usable].into_iter().flatten().min();
+            let told = Event::LayerCapacity { layer: LayerId(number as u32), bytes };
+            self.sched.handle(exec::now_ns(), told, &mut self.out);
+        }
     }
 
     /// Decides where a task writes its files. For the executor that runs it: one that refuses gives
@@ -166,24 +194,22 @@ impl State {
             return self.tell_end(ending);
         }
         let files = self.files_of(id);
-        let away = |(datum, copy): &(DatumId, Copy)| {
-            let file = self.files.get(*datum);
-            copy.staged.is_some() || file.is_some_and(|file| file.current.is_some())
-        };
-        let (Some(tiers), true) = (&self.tiers, files.iter().any(away)) else {
+        let managed =
+            |(datum, _): &(DatumId, Copy)| self.files.get(*datum).is_some_and(|file| file.managed);
+        let (Some(tiers), true) = (&self.tiers, files.iter().any(managed)) else {
             self.take_over(files, None);
             return self.tell_end(ending);
         };
-        let staged = files.iter().filter_map(|(datum, copy)| {
+        let made = files.iter().filter_map(|(datum, copy)| {
             let file = self.files.get(*datum)?;
             let (home, scratch) = (file.home.clone(), file.scratch);
-            Some(Made { file: copy.staged?, home, place: copy.place.clone(), scratch })
+            Some(Made { file: copy.staged, home, place: copy.place.clone(), scratch })
         });
         let replaced = files.iter().filter_map(|(datum, copy)| {
             let before = self.files.get(*datum)?.current.as_ref()?.staged?;
             (copy.staged != Some(before)).then_some(Record::Gone { file: before })
         });
-        let (made, records) = (staged.collect(), replaced.collect());
+        let (made, records) = (made.collect(), replaced.collect());
         tiers.commit(made, records, move |_, state, sizes| state.committed(ending, files, sizes));
     }
 
@@ -217,11 +243,21 @@ impl State {
             let Some(file) = self.files.get_mut(datum) else { continue };
             file.next = None;
             let staged = copy.staged;
-            copy.bytes = staged.and_then(|_| sizes.next()).unwrap_or_default();
+            copy.bytes = sizes.next().unwrap_or_default();
+            let at = Event::FileAt {
+                datum,
+                layer: copy.layer,
+                bytes: copy.bytes,
+                home: file.home_layer,
+                scratch: file.scratch,
+            };
             let new = staged.map(|_| copy);
             let before = std::mem::replace(&mut file.current, new);
             old.extend(before.filter(|before| before.staged != staged));
             old.extend(file.near.take());
+            if file.managed {
+                self.sched.handle(exec::now_ns(), at, &mut self.out);
+            }
         }
         self.delete_copies(old);
     }
@@ -229,6 +265,7 @@ impl State {
     fn tell_end(&mut self, ending: Ending) {
         let Ending { executor, id, run, outcome, .. } = ending;
         self.take_back(id);
+        self.delete_left_behind(id);
         self.tell_moved(id, &run);
         let ended = Event::Ended { task: id, executor, outcome, ran: run.ns() };
         self.sched.handle(exec::now_ns(), ended, &mut self.out);
@@ -246,8 +283,15 @@ impl State {
         self.delete_copies(old);
     }
 
+    /// What moves left behind of the files of a task that has ended.
+    fn delete_left_behind(&mut self, id: TaskId) {
+        let Some(task) = self.tasks.get(id).filter(|_| self.tiers.is_some()) else { return };
+        let files: SmallVec<[DatumId; 4]> = task.files.iter().map(|(datum, _)| *datum).collect();
+        files.into_iter().for_each(|datum| self.delete_stale(datum));
+    }
+
     /// Deletes copies; those at their own paths are the program's.
-    fn delete_copies(&self, copies: impl IntoIterator<Item = Copy>) {
+    pub(super) fn delete_copies(&self, copies: impl IntoIterator<Item = Copy>) {
         let Some(tiers) = &self.tiers else { return };
         let staged = copies.into_iter().filter(|copy| copy.staged.is_some());
         staged.for_each(|copy| tiers.keeper.delete(copy.place));

@@ -234,7 +234,7 @@ fn copy_through(
 }
 
 /// The bytes that a user may still write to the file system of a path.
-pub(crate) fn available(path: &Path) -> io::Result<u64> {
+pub(super) fn available(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: zeros are a valid value of this plain structure.
     let mut found: libc::statvfs = unsafe { std::mem::zeroed() };

@@ -10,13 +10,14 @@ use std::thread::JoinHandle;
 use ops::catalog::{FileId, Record, Step};
 use parking_lot::{Condvar, Mutex};
 
-use super::disk::Carrier;
+use super::disk::{available, Carrier};
 use super::{Hold, Journal, Limits};
 
 /// A copy that a task made.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
-    pub(crate) file: FileId,
+    /// Its number; none: it was made at its own path.
+    pub(crate) file: Option<FileId>,
     pub(crate) home: PathBuf,
     pub(crate) place: PathBuf,
     pub(crate) scratch: bool,
@@ -74,7 +75,15 @@ impl<T> Queue<T> {
     }
 }
 
+/// What is told of layers: the bytes that are available on each, if that can be found out.
+type Tell = Box<dyn Fn(Vec<Option<u64>>) + Send + Sync>;
+
+/// Layers are looked at again after so long, when something was written.
+const LOOK_NS: u64 = 200_000_000;
+
 struct Inner {
+    folders: Vec<Option<PathBuf>>,
+    tell: Tell,
     commits: Queue<Commit>,
     moves: Queue<Move>,
     journal: Mutex<Journal>,
@@ -88,9 +97,15 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts the threads over a catalog.
-    pub(crate) fn start(journal: Journal) -> io::Result<Keeper> {
+    /// Starts the threads over a catalog; `tell` hears what is available in the folders.
+    pub(crate) fn start(
+        journal: Journal,
+        folders: Vec<Option<PathBuf>>,
+        tell: Tell,
+    ) -> io::Result<Keeper> {
         let inner = Arc::new(Inner {
+            folders,
+            tell,
             commits: Queue::default(),
             moves: Queue::default(),
             journal: Mutex::new(journal),
@@ -145,7 +160,14 @@ impl Keeper {
 const COMMITS_AT_ONCE: usize = 256;
 
 fn commit_all(inner: &Inner) {
+    let mut looked_ns = 0;
     loop {
+        let now = exec::now_ns();
+        if now - looked_ns >= LOOK_NS {
+            looked_ns = now;
+            let free = inner.folders.iter().map(|folder| available(folder.as_ref()?).ok());
+            (inner.tell)(free.collect());
+        }
         let commits = inner.commits.take(COMMITS_AT_ONCE);
         if commits.is_empty() {
             return;
@@ -156,7 +178,7 @@ fn commit_all(inner: &Inner) {
             let looked = look(&commit.made);
             if let Ok(sizes) = &looked {
                 let copies = commit.made.iter().zip(sizes);
-                records.extend(copies.map(|(made, bytes)| copy_record(made, *bytes)));
+                records.extend(copies.filter_map(|(made, bytes)| copy_record(made, *bytes)));
                 records.extend(commit.records);
             }
             done.push((commit.then, looked));
@@ -171,9 +193,9 @@ fn commit_all(inner: &Inner) {
     }
 }
 
-fn copy_record(made: &Made, bytes: u64) -> Record {
+fn copy_record(made: &Made, bytes: u64) -> Option<Record> {
     let Made { file, home, place, scratch } = made.clone();
-    Record::Copy { file, home, place, bytes, scratch }
+    Some(Record::Copy { file: file?, home, place, bytes, scratch })
 }
 
 /// The lengths of copies.

@@ -27,7 +27,7 @@ use crate::storage::LayerSpec;
 pub(crate) use disk::{carry_out, same_device, Limits};
 pub(crate) use hold::Hold;
 pub(crate) use journal::Journal;
-pub(crate) use keeper::{Commit, Keeper, Made};
+pub(crate) use keeper::{Commit, Keeper, Made, Move};
 
 /// The folder of all sessions below the working directory, and below the folder of a layer.
 pub const FOLDER: &str = ".alongside";
@@ -88,6 +88,11 @@ pub(crate) fn open(layers: &[LayerSpec]) -> io::Result<Opened> {
 }
 
 impl Staging {
+    /// By layer, the folder for copies.
+    pub(crate) fn folders(&self) -> &[Option<PathBuf>] {
+        &self.folders
+    }
+
     /// The place of a new copy on a layer; `None`: the layer takes none.
     pub(crate) fn place(&mut self, layer: usize, home: &Path) -> Option<(FileId, PathBuf)> {
         let folder = self.folders.get(layer)?.as_ref()?;
