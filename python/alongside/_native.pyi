@@ -282,6 +282,8 @@ class Statistics:
     def bytes_moved(self) -> int: ...
     @property
     def moves_failed(self) -> int: ...
+    @property
+    def displaced(self) -> int: ...
 
 @final
 class Session:
@@ -389,6 +391,7 @@ class Assignment:
         buffers: list[PickleBuffer],
         bytes_read: int = 0,
         bytes_written: int = 0,
+        layer_errno: int = 0,
     ) -> None: ...
 
 @final

@@ -89,6 +89,34 @@ def make_durable(paths: Iterable[str]) -> None:
             _fsync_path(path)
 
 
+LAYER_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS}
+"""What a storage layer fails of, that another may not."""
+
+
+def layer_errno(error: BaseException, job: _native.Assignment) -> int:
+    """Why the storage layer of a task may be to blame for its failure; 0: it is not."""
+    if not job.uses_files:
+        return 0
+    places = {place for place, _ in job.places()}
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError):
+            if seen.errno in LAYER_ERRORS and (seen.filename is None or seen.filename in places):
+                return seen.errno
+            # NumPy tells of a short write without its reason.
+            if seen.errno is None and any(_is_full(place) for place in places):
+                return errno.ENOSPC
+        seen = seen.__cause__ or seen.__context__
+    return 0
+
+
+def _is_full(place: str) -> bool:
+    try:
+        return os.statvfs(os.path.dirname(place)).f_bavail == 0
+    except OSError:
+        return False
+
+
 def make_folders(folder: str) -> None:
     """Make the folders of a file that a task is to write, where they are missing."""
     missing = []

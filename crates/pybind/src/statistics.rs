@@ -47,6 +47,7 @@ pub(crate) struct Statistics {
     files_moved: u64,
     bytes_moved: u64,
     moves_failed: u64,
+    displaced: u64,
     /// What tuning does, for each function and layer that it has met.
     tuned: Vec<Py<Tuned>>,
 }
@@ -106,6 +107,7 @@ impl Statistics {
             files_moved: from.files_moved,
             bytes_moved: from.bytes_moved,
             moves_failed: from.moves_failed,
+            displaced: from.displaced,
             tuned: tuned.collect::<PyResult<_>>()?,
         })
     }

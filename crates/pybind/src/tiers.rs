@@ -13,6 +13,9 @@ type Listed = (PathBuf, PathBuf, u64, bool, bool);
 /// A session's folder, whether it runs, its files.
 type Session = (PathBuf, bool, Vec<Listed>);
 
+/// Own path, where it was, what was to be done, why it could not be.
+type Recovered = (PathBuf, PathBuf, &'static str, Option<String>);
+
 fn session(left: Left) -> Session {
     let files = left.files.into_iter();
     let files = files.map(|file| (file.home, file.place, file.bytes, file.scratch, file.whole));
@@ -40,11 +43,7 @@ pub(crate) fn session_files(py: Python<'_>, folder: PathBuf) -> PyResult<Session
 /// Finishes or undoes what a session left: by file its own path, where it was, what was to be done,
 /// and why it could not be.
 #[pyfunction]
-pub(crate) fn recover(
-    py: Python<'_>,
-    folder: PathBuf,
-    discard: bool,
-) -> PyResult<Vec<(PathBuf, PathBuf, &'static str, Option<String>)>> {
+pub(crate) fn recover(py: Python<'_>, folder: PathBuf, discard: bool) -> PyResult<Vec<Recovered>> {
     let recovered = py.detach(|| recovery::recover(&folder, discard));
     let recovered = recovered.map_err(|error| refused(&error))?;
     let words = |fate| match fate {

@@ -57,6 +57,8 @@ pub struct Statistics {
     pub files_moved: u64,
     /// Bytes of these.
     pub bytes_moved: u64,
+    /// Runs that failed because of their layer, and were tried on another.
+    pub displaced: u64,
     /// Moves that could not be done.
     pub moves_failed: u64,
     /// What tuning does, for each function and layer that it has met.

@@ -16,6 +16,7 @@ mod builtin;
 mod carry;
 mod drop_queue;
 mod moves;
+mod outage;
 mod receive;
 mod run;
 mod signals;

@@ -25,6 +25,8 @@ pub(super) struct Ran {
     pub(super) cpu_ns: u64,
     pub(super) bytes_read: u64,
     pub(super) bytes_written: u64,
+    /// The error of its layer that it failed of; 0: none.
+    pub(super) layer_errno: i32,
 }
 
 impl Ran {
@@ -180,6 +182,7 @@ impl State {
             cpu_ns: ended.cpu_ns,
             bytes_read: ended.bytes_read,
             bytes_written: ended.bytes_written,
+            layer_errno: ended.layer_errno as i32,
         };
         // The worker is not in the table while its reports are taken.
         let busy = (worker.sent > 0).then_some((worker.kind, worker.busy_since_ns));

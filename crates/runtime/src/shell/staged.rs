@@ -191,7 +191,8 @@ impl State {
         let given_up = self.sched.state(id) == Some(sched::State::Abandoned);
         if given_up || matches!(ending.outcome, Outcome::Raised(_)) {
             self.discard_next(id);
-            return self.tell_end(ending);
+            let ending = if given_up { Some(ending) } else { self.displace(ending) };
+            return ending.into_iter().for_each(|ending| self.tell_end(ending));
         }
         let files = self.files_of(id);
         let managed =

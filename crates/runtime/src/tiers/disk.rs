@@ -245,6 +245,17 @@ pub(super) fn available(path: &Path) -> io::Result<u64> {
     Ok(found.f_bavail as u64 * found.f_frsize as u64)
 }
 
+/// Whether files can be written in a folder: tries it.
+pub(super) fn takes_files(folder: &Path) -> io::Result<()> {
+    let path = folder.join(".try");
+    let written = File::create(&path).and_then(|mut file| {
+        file.write_all(&[0; 4096])?;
+        file.sync_all()
+    });
+    let removed = std::fs::remove_file(&path);
+    written.and(removed)
+}
+
 /// All files below a folder, which may be missing.
 pub(super) fn files_below(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };

@@ -1,16 +1,17 @@
-//! The two threads that look after files away from their own paths: one commits what tasks made
-//! (short, many together), the other moves files (long, one after the other).
+//! The threads that look after files away from their own paths: one commits what tasks made (short,
+//! many together), one moves files (long, one after the other), one deletes old copies.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use ops::catalog::{FileId, Record, Step};
 use parking_lot::{Condvar, Mutex};
 
-use super::disk::{available, Carrier};
+use super::disk::{available, takes_files, Carrier};
 use super::{Hold, Journal, Limits};
 
 /// A copy that a task made.
@@ -78,6 +79,10 @@ impl<T> Queue<T> {
 /// What is told of layers: the bytes that are available on each, if that can be found out.
 type Tell = Box<dyn Fn(Vec<Option<u64>>) + Send + Sync>;
 
+/// A layer that failed is tried after so long, then after twice as long, up to the most.
+const TRY_FIRST: Duration = Duration::from_millis(500);
+const TRY_MOST: Duration = Duration::from_secs(30);
+
 /// Layers are looked at again after so long, when something was written.
 const LOOK_NS: u64 = 200_000_000;
 
@@ -86,9 +91,25 @@ struct Inner {
     tell: Tell,
     commits: Queue<Commit>,
     moves: Queue<Move>,
+    deletes: Queue<PathBuf>,
     journal: Mutex<Journal>,
     hold: Hold,
+    /// Layers that are tried again, and whether nobody needs them any more.
+    down: Mutex<(BTreeSet<usize>, bool)>,
+    stopped: Condvar,
 }
+
+impl Inner {
+    fn close(&self) {
+        self.commits.close();
+        // What was not begun is moved with the rest, in the end.
+        self.moves.waiting.lock().0.clear();
+        self.moves.close();
+        self.deletes.close();
+    }
+}
+
+type Body = fn(&Inner);
 
 /// The threads, and how to reach them.
 pub(crate) struct Keeper {
@@ -108,19 +129,26 @@ impl Keeper {
             tell,
             commits: Queue::default(),
             moves: Queue::default(),
+            deletes: Queue::default(),
             journal: Mutex::new(journal),
             hold: Hold::default(),
+            down: Mutex::default(),
+            stopped: Condvar::new(),
         });
         let spawn = |name: &str, body: fn(&Inner)| {
             let inner = Arc::clone(&inner);
             std::thread::Builder::new().name(name.into()).spawn(move || body(&inner))
         };
-        let committer = spawn("alongside-commit", commit_all)?;
-        let mover = spawn("alongside-move", move_all);
-        if mover.is_err() {
-            inner.commits.close();
+        let bodies: [(&str, Body); 3] = [
+            ("alongside-commit", commit_all),
+            ("alongside-move", move_all),
+            ("alongside-delete", delete_all),
+        ];
+        let started: Vec<_> = bodies.map(|(name, body)| spawn(name, body)).into();
+        if started.iter().any(Result::is_err) {
+            inner.close();
         }
-        let threads = Mutex::new(vec![committer, mover?]);
+        let threads = Mutex::new(started.into_iter().collect::<io::Result<_>>()?);
         Ok(Keeper { inner, threads })
     }
 
@@ -134,9 +162,21 @@ impl Keeper {
 
     /// Deletes a copy that nobody needs, when there is time.
     pub(crate) fn delete(&self, place: PathBuf) {
-        let steps = vec![Step::Remove(place)];
-        // What cannot be deleted now is found when the session's folders are swept.
-        self.carry_out(Move { steps, limits: Limits::default(), then: Box::new(|_| {}) });
+        self.inner.deletes.push(place);
+    }
+
+    /// Tries a layer that failed, again and again, until a file can be written there: `up` is
+    /// told.
+    pub(crate) fn try_again(&self, layer: usize, up: Box<dyn FnOnce() + Send>) {
+        let inner = Arc::clone(&self.inner);
+        if !inner.down.lock().0.insert(layer) {
+            return; // somebody is at it
+        }
+        let body = move || try_layer(&inner, layer, up);
+        // Without the thread the layer stays down until the session ends.
+        if let Ok(thread) = std::thread::Builder::new().name("alongside-try".into()).spawn(body) {
+            self.threads.lock().push(thread);
+        }
     }
 
     pub(crate) fn hold(&self) -> &Hold {
@@ -146,8 +186,9 @@ impl Keeper {
     /// Ends the threads after what was asked for, and gives the catalog back.
     pub(crate) fn stop(self) -> Option<Journal> {
         self.inner.hold.set(false);
-        self.inner.commits.close();
-        self.inner.moves.close();
+        self.inner.down.lock().1 = true;
+        self.inner.stopped.notify_all();
+        self.inner.close();
         for thread in self.threads.lock().drain(..) {
             // A panic there was told where it happened.
             let _ = thread.join();
@@ -205,6 +246,33 @@ fn look(made: &[Made]) -> Result<Vec<u64>, String> {
         Err(error) => Err(format!("the task did not write {}: {error}", made.home.display())),
     };
     made.iter().map(length).collect()
+}
+
+fn delete_all(inner: &Inner) {
+    while let Some(place) = inner.deletes.take(1).pop() {
+        // What cannot be deleted now is found when the session's folders are swept.
+        let _ = std::fs::remove_file(place);
+    }
+}
+
+fn try_layer(inner: &Inner, layer: usize, up: Box<dyn FnOnce() + Send>) {
+    let mut pause = TRY_FIRST;
+    loop {
+        let mut down = inner.down.lock();
+        if !down.1 {
+            inner.stopped.wait_for(&mut down, pause);
+        }
+        if down.1 {
+            return;
+        }
+        drop(down);
+        pause = (pause * 2).min(TRY_MOST);
+        let folder = inner.folders.get(layer).and_then(Option::as_ref);
+        if folder.is_some_and(|folder| takes_files(folder).is_ok()) {
+            inner.down.lock().0.remove(&layer);
+            return up();
+        }
+    }
 }
 
 fn move_all(inner: &Inner) {

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use sched::{Event, ExecutorId, Kind, NodeId, Outcome, TaskId};
 use smallvec::smallvec;
 
+use super::outage::is_of_layer;
 use super::receive::Ran;
 use super::run::Place;
 use super::staged::Ending;
@@ -212,7 +213,7 @@ impl State {
 
     /// A task that the engine did is over.
     fn built_in_over(&mut self, finished: Finished) {
-        let Finished { ticket, started_ns, bytes_read, bytes_written, outcome } = finished;
+        let Finished { ticket, started_ns, bytes_read, bytes_written, errno, outcome } = finished;
         let Ticket { task: id, executor, attempt, .. } = ticket;
         self.at = Some(id);
         let ended_ns = exec::now_ns();
@@ -221,7 +222,16 @@ impl State {
         }
         if self.is_at(executor, id, attempt) {
             let cpu_ns = 0;
-            let ran = Ran { executor, started_ns, ended_ns, cpu_ns, bytes_read, bytes_written };
+            let layer_errno = if is_of_layer(errno) { errno } else { 0 };
+            let ran = Ran {
+                executor,
+                started_ns,
+                ended_ns,
+                cpu_ns,
+                bytes_read,
+                bytes_written,
+                layer_errno,
+            };
             self.count_run(id, &ran, None);
             let outcome = match outcome {
                 Ok(value) => self.keep_all(id, smallvec![value]),
