@@ -184,14 +184,14 @@ mod tests {
             Record::Folder { path: path(b"/fast/a b") },
             Record::Copy {
                 file: FileId(7),
-                home: path(b"/own/100%\n\xff-"),
+                home: path(b"/data/100%\n\xff-"),
                 place: path(b"/fast/-"),
                 bytes: u64::MAX,
                 scratch: true,
             },
             Record::Changing { file: FileId(7) },
             Record::Leaving { file: FileId(7), temporary: None },
-            Record::Leaving { file: FileId(7), temporary: Some(path(b"/own/.x")) },
+            Record::Leaving { file: FileId(7), temporary: Some(path(b"/data/.x")) },
             Record::Home { file: FileId(7) },
             Record::Gone { file: FileId(u64::MAX) },
         ]
