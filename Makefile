@@ -115,12 +115,16 @@ tidy: ## Style as a test: docs, sizes, crate edges, dead files
 sim: ## Run the scheduler on random programs with faults (SEEDS=2000)
 	cargo run --quiet --release --locked --package alongside-xtask -- sim --seeds $(SEEDS)
 
+.PHONY: power
+power: ## Stop moves of files by kill -9 and loss of power, in a model (SEEDS=2000)
+	cargo run --quiet --release --locked --package alongside-xtask -- power --seeds $(SEEDS)
+
 .PHONY: experiment
 experiment: ## Simulate the published I/O experiments on congested storage (OUT=folder)
 	cargo run --quiet --release --locked --package alongside-xtask -- experiment --out $(OUT)
 
 .PHONY: ci
-ci: lint tidy test sim ## Everything that must pass before a commit
+ci: lint tidy test sim power ## Everything that must pass before a commit
 
 .PHONY: test-native
 test-native: ## Test the C interface: every program with every engine, the symbols, an installation

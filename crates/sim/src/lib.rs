@@ -9,7 +9,8 @@
 //! scheduler and keeps the clock, `executor` runs bodies over the data model of [`values`],
 //! `run` puts a seed through all that, `shrink` makes a failing program small. [`experiment`] runs
 //! whole applications on [`storage`] with congestion, without faults. [`cli`], [`rate`] and
-//! [`experiment`] are what `cargo xtask sim`, `rate` and `experiment` call.
+//! [`experiment`] are what `cargo xtask sim`, `rate` and `experiment` call. [`power`] is a
+//! simulation of its own: files that move between layers while the power goes.
 #![forbid(unsafe_code)]
 
 pub mod checkers;
@@ -20,6 +21,7 @@ pub mod faults;
 mod generate;
 pub mod hash;
 mod main_thread;
+pub mod power;
 pub mod program;
 pub mod rate;
 mod run;

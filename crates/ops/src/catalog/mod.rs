@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use record::{decode, Decoded, Record, HEADER};
-pub use recovery::{recover, Fate, Look};
+pub use recovery::{recover, settle, Fate, Look};
 pub use steps::{bring_home, move_to, Step};
 
 /// A file of the session, by number.

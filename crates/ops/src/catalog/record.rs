@@ -147,13 +147,20 @@ impl Record {
     }
 }
 
+/// Whether a text is a first line that was not flushed when the machine stopped.
+fn is_begun(text: &[u8]) -> bool {
+    let pairs = text.iter().zip(HEADER.as_bytes());
+    text.len() <= HEADER.len() && pairs.into_iter().all(|(a, b)| a == b || *a == 0)
+}
+
 /// The records of a catalog's text, up to the first line that is not whole. `None`: it is no
 /// catalog.
 pub fn decode(text: &[u8]) -> Option<Decoded> {
     let mut rest = match text.strip_prefix(HEADER.as_bytes()) {
         Some(rest) => rest,
-        // A crash before the first line was whole: nothing was relied on yet.
-        None if HEADER.as_bytes().starts_with(text) => &[],
+        // A crash before the first line was flushed, of which some bytes may be missing or zero:
+        // nothing was relied on yet.
+        None if is_begun(text) => &[],
         None => return None,
     };
     let mut decoded = Decoded::default();
@@ -219,6 +226,9 @@ mod tests {
     #[test]
     fn another_file_is_no_catalog() {
         assert_eq!(decode(b"[[layer]]\n"), None);
-        assert_eq!(decode(b"alongside cat"), Some(Decoded::default()));
+        assert_eq!(decode(b"[[\n"), None);
+        for begun in [&b""[..], b"alongside cat", b"along\0\0\0\0 cat", b"\0\0"] {
+            assert_eq!(decode(begun), Some(Decoded::default()));
+        }
     }
 }

@@ -6,11 +6,21 @@ use std::path::{Path, PathBuf};
 use super::{Entry, FileId, Record};
 
 /// One step of a move. The next begins when it is done, and durable where its name says so.
+///
+/// What the steps rely on (`cargo xtask power` shows that each of these is needed):
+///
+/// - One move of a file at a time, up to its last step; the record of a new version waits for the
+///   move of the old one. [`Record::Home`] does not say of which version it is.
+/// - No place is used twice in a session: the last step of a move may come late.
+/// - Every record is flushed before the next step, and before a task is reported done.
+/// - What is seen is not therefore durable: somebody else may have made or deleted it, and have
+///   been killed before it flushed that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A record is added to the catalog, and flushed.
     Note(Record),
-    /// The folders above a path are made where they are missing, and flushed.
+    /// The folders above a path are made where they are missing, and the names of all of them are
+    /// flushed: who made one of them may not have flushed it yet.
     MakeFolders(PathBuf),
     /// A new file is made with the content and the mode of another, and flushed. One that is
     /// there is replaced.
@@ -56,8 +66,14 @@ pub fn bring_home(file: FileId, entry: &Entry, temporary: Option<&Path>) -> Vec<
 }
 
 /// Moves a file to another of the session's folders.
+///
+/// # Panics
+///
+/// If the file is being changed, or a change failed: the record of the copy would say that it is
+/// whole.
 pub fn move_to(file: FileId, entry: &Entry, to: &Path) -> Vec<Step> {
-    let Entry { home, place, bytes, scratch, .. } = entry;
+    let Entry { home, place, bytes, scratch, changing, .. } = entry;
+    assert!(!changing, "file {} is half changed, and is not moved: {place:?}", file.0);
     let (home, bytes, scratch) = (home.clone(), *bytes, *scratch);
     vec![
         Step::MakeFolders(to.to_path_buf()),
