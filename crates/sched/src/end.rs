@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use graph::TaskId;
 
-use crate::api::{Cause, ExecutorId, Failure, Instruction, Kind, OnFailure, Outcome};
+use crate::api::{Cause, ExecutorId, Failure, Instruction, Kind, LayerId, OnFailure, Outcome};
 use crate::record::Record;
 use crate::sched::Sched;
 use crate::transitions::{Input, State};
@@ -27,9 +27,17 @@ impl Sched {
         let Some(sent) = self.executors.take(executor, task) else { return false };
         if let Some((layer, constraint)) = sent.grant {
             self.give_back(layer, constraint);
-            self.tuned_off(task, ran);
+            self.off_layer(task, layer, ran);
         }
         true
+    }
+
+    /// A task is off its layer: what was measured is kept.
+    fn off_layer(&mut self, task: TaskId, layer: LayerId, ran: Option<u64>) {
+        if let Some(function) = self.record(task).map(|record| record.function) {
+            self.estimates.off(task, function, layer, ran);
+        }
+        self.tuned_off(task, ran);
     }
 
     pub(crate) fn ended(
@@ -235,7 +243,7 @@ impl Sched {
         for sent in executor.tasks().copied() {
             if let Some((layer, constraint)) = sent.grant {
                 self.give_back(layer, constraint);
-                self.tuned_off(sent.task, None);
+                self.off_layer(sent.task, layer, None);
             }
             let task = sent.task;
             if sent.abandoned {

@@ -101,6 +101,7 @@ impl Sched {
     /// A layer takes nothing from now on.
     pub(crate) fn layer_down(&mut self, layer: LayerId) {
         self.layers.set_down(layer, true);
+        self.executors.io_changed = true;
         let ready = |record: &&Record| record.kind.is_io() && record.state == State::Ready;
         let waits = self.records.iter().flatten().filter(ready);
         let lost: Vec<TaskId> =

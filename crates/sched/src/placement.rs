@@ -5,13 +5,14 @@
 //! bytes will be produced (OmpSs@cluster's affinity scheduler, Mont-Blanc D4.2, section 1.4).
 
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::cmp::Reverse;
 use smallvec::SmallVec;
 
 use graph::TaskId;
 
 use crate::api::{Instruction, Kind, LayerId, NodeId};
-use crate::policy::{Place, Request, Room, Slot};
+use crate::policy::{Outlook, Place, Request, Room, Slot};
 use crate::record::Deadline;
 use crate::sched::Sched;
 use crate::sent::Sent;
@@ -203,8 +204,12 @@ impl Sched {
         if !self.executors.io_changed {
             return;
         }
+        self.look_again_at = None;
         while self.executors.io_free > 0 && !self.policy.is_empty() {
-            let Some((request, slot)) = self.policy.next(&self.room()) else { break };
+            let outlook = self.outlook();
+            let next = self.policy.next(&self.room(), &outlook);
+            self.look_again_at = outlook.again_at.get();
+            let Some((request, slot)) = next else { break };
             self.policy.remove(&request);
             self.send_io(&request, slot, out);
         }
@@ -214,14 +219,29 @@ impl Sched {
     /// Whether an I/O task waits that could be sent, and nobody would look.
     pub(crate) fn overlooks_io(&self) -> bool {
         let looks = self.tuner.is_used() || self.executors.io_changed;
-        !looks && self.executors.io_free > 0 && self.policy.next(&self.room()).is_some()
+        let next = || self.policy.next(&self.room(), &self.outlook());
+        !looks && self.executors.io_free > 0 && next().is_some()
+    }
+
+    /// What a policy can know now.
+    pub(crate) fn outlook(&self) -> Outlook<'_> {
+        Outlook {
+            estimates: &self.estimates,
+            layers: &self.layers,
+            aside: self.tuner.aside(),
+            now: self.now,
+            again_at: Cell::new(None),
+        }
     }
 
     /// Sends an I/O task with the grant that it asks for.
     pub(crate) fn send_io(&mut self, request: &Request, slot: Slot, out: &mut Vec<Instruction>) {
         if let Some(layer) = slot.layer {
             self.grant(layer, request.constraint);
+            self.estimates.started(request, layer, self.now);
         }
+        let on = slot.layer.map(|layer| (layer, self.layers.idle(layer)));
+        self.policy.started(request, on);
         let sent = Sent {
             task: request.task,
             cpus: 0,

@@ -14,7 +14,7 @@ use crate::executors::{Executors, Pipeline};
 use crate::files::{At, Files};
 use crate::function::Function;
 use crate::layers::Layers;
-use crate::policy::{self, Policy};
+use crate::policy::{self, Estimates, Policy};
 use crate::ready::Ready;
 use crate::record::{Deadline, Record};
 use crate::story::{Step, Story};
@@ -57,6 +57,9 @@ pub struct Sched {
     pub(crate) layers: Layers,
     pub(crate) ready: Ready,
     pub(crate) policy: Box<dyn Policy>,
+    pub(crate) estimates: Estimates,
+    /// When the policy is to be asked again, even if nothing changed.
+    pub(crate) look_again_at: Option<Time>,
     pub(crate) files: Files,
     /// Ready I/O tasks that no layer can take any more.
     pub(crate) hopeless: Vec<TaskId>,
@@ -76,13 +79,16 @@ impl Sched {
     pub fn new(config: Config) -> Sched {
         let tasks_max = config.pipeline_tasks_max.max(1);
         let files = Files::new(&config);
+        let layers = Layers::new(config.layers);
         let pipeline = Pipeline { tasks_max, ns_max: config.pipeline_ns_max };
         Sched {
             graph: Graph::default(),
             records: Vec::new(),
             functions: Vec::new(),
             executors: Executors::new(&config.processors, pipeline),
-            layers: Layers::new(config.layers),
+            estimates: Estimates::new(&layers, config.policy),
+            look_again_at: None,
+            layers,
             ready: Ready::new(config.processors.len()),
             policy: policy::new(config.policy),
             files,
@@ -190,7 +196,8 @@ impl Sched {
     /// When the next deadline is, if there is one.
     pub fn next_deadline(&self) -> Option<Time> {
         let deadline = self.deadlines.first().map(|deadline| deadline.at);
-        deadline.into_iter().chain(self.quiet_at()).chain(self.stuck_until()).min()
+        let others = self.quiet_at().into_iter().chain(self.stuck_until());
+        deadline.into_iter().chain(others).chain(self.look_again_at).min()
     }
 
     /// Takes a task. On refusal nothing was changed.
@@ -298,6 +305,7 @@ impl Sched {
 
     /// Goes on as far as it goes: what settled, who runs, what moves.
     fn progress(&mut self, out: &mut Vec<Instruction>) {
+        self.executors.io_changed |= self.look_again_at.is_some_and(|at| at <= self.now);
         self.settle(out);
         while let Some(task) = self.hopeless.pop() {
             self.fail_hopeless(task, out);

@@ -27,6 +27,8 @@ impl Sched {
         if let Some(layer) = layer {
             self.layers.store(layer, bytes);
         }
+        // Who is the head of a line may be another now.
+        self.executors.io_changed = true;
         let (upper, moving, cold) = (None, None, None);
         let (failures, removed) = (0, false);
         let file = File { layer, bytes, home, scratch, upper, moving, failures, removed, cold };

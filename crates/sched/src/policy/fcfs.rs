@@ -1,44 +1,46 @@
 //! First come, first served: where the head does not fit, the next is tried
-//! (Elshazly, thesis, chapter 5, algorithm 1).
+//! (Elshazly, thesis, chapter 5, algorithm 2).
+//!
+//! Bound: a request that fits nowhere is passed by later ones that do, but once it is the oldest of
+//! its group at most [`STARVE_MAX`](super::STARVE_MAX) times ([`groups`](super::groups)).
 
-use alloc::collections::BTreeMap;
-use core::cmp::Reverse;
+use smallvec::SmallVec;
 
-use super::line::Line;
-use super::{Policy, Request, Room, Slot};
-use crate::api::{Kind, LayerId};
+use super::groups::Groups;
+use super::line::Order;
+use super::{Outlook, Policy, Request, Room, Slot};
+use crate::api::{Constraint, LayerId};
 
-/// One line for tasks that go to any layer, and one for each layer that was asked for by name;
-/// each once for either kind of slot, so that nobody waits behind who needs another kind, and
-/// once for those that ask for a bandwidth, who may take slots that others may not.
-#[derive(Default)]
-pub(crate) struct Fcfs {
-    lines: BTreeMap<(Kind, Option<LayerId>, bool), Line>,
-}
+pub(crate) struct Fcfs(Groups);
 
-fn key(request: &Request) -> (Kind, Option<LayerId>, bool) {
-    (request.kind, request.layer, request.constraint.bandwidth > 0)
+impl Fcfs {
+    pub(crate) fn new(starve_max: u32) -> Fcfs {
+        Fcfs(Groups::new(Order::Arrival, starve_max))
+    }
 }
 
 impl Policy for Fcfs {
     fn push(&mut self, request: Request) {
-        self.lines.entry(key(&request)).or_default().insert(request);
+        self.0.push(request);
     }
 
     fn remove(&mut self, request: &Request) {
-        let Some(line) = self.lines.get_mut(&key(request)) else { return };
-        line.remove(request);
-        if line.is_empty() {
-            self.lines.remove(&key(request));
-        }
+        self.0.remove(request);
     }
 
-    fn next(&self, room: &Room) -> Option<(Request, Slot)> {
-        let firsts = self.lines.values().filter_map(|line| line.first(room));
-        firsts.min_by_key(|(request, _)| (Reverse(request.priority), request.serial))
+    fn next(&self, room: &Room, outlook: &Outlook<'_>) -> Option<(Request, Slot)> {
+        self.0.next(room, outlook, |group, room| group.arrivals.first(room))
+    }
+
+    fn started(&mut self, request: &Request, on: Option<(LayerId, Constraint)>) {
+        self.0.started(request, on);
+    }
+
+    fn closed(&self, outlook: &Outlook<'_>) -> SmallVec<[LayerId; 4]> {
+        self.0.closed(outlook)
     }
 
     fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.0.is_empty()
     }
 }

@@ -1,4 +1,4 @@
-//! Ready I/O tasks in order of priority and arrival, searched by what they ask for.
+//! Ready I/O tasks in the order of a policy, searched by what they ask for.
 //!
 //! A search tree that is kept balanced by weights (a treap; the weights are drawn from the
 //! arrival, so the same input makes the same tree). Every subtree knows the least bandwidth and
@@ -14,11 +14,27 @@ use crate::api::Constraint;
 /// No subtree.
 const NONE: u32 = u32::MAX;
 
-/// The place of a request in the order of the line.
-pub(crate) type Place = (Reverse<i32>, u64);
+/// What comes after the program's own priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Order {
+    /// Arrival.
+    #[default]
+    Arrival,
+    /// Bandwidth, descending, then arrival.
+    Bandwidth,
+}
 
-fn place(request: &Request) -> Place {
-    (Reverse(request.priority), request.serial)
+/// The place of a request in an order.
+pub(crate) type Rank = (Reverse<i32>, Reverse<u64>, u64);
+
+impl Order {
+    pub(crate) fn rank(self, request: &Request) -> Rank {
+        let bandwidth = match self {
+            Order::Arrival => 0,
+            Order::Bandwidth => request.constraint.bandwidth,
+        };
+        (Reverse(request.priority), Reverse(bandwidth), request.serial)
+    }
 }
 
 #[derive(Debug)]
@@ -34,6 +50,7 @@ struct Node {
 /// Requests that may go to the same layers, and need the same kind of slot.
 #[derive(Debug)]
 pub(crate) struct Line {
+    order: Order,
     nodes: Vec<Node>,
     free: Vec<u32>,
     root: u32,
@@ -41,7 +58,7 @@ pub(crate) struct Line {
 
 impl Default for Line {
     fn default() -> Line {
-        Line { nodes: Vec::new(), free: Vec::new(), root: NONE }
+        Line::new(Order::Arrival)
     }
 }
 
@@ -53,6 +70,23 @@ fn mixed(number: u64) -> u64 {
 }
 
 impl Line {
+    pub(crate) fn new(order: Order) -> Line {
+        Line { order, nodes: Vec::new(), free: Vec::new(), root: NONE }
+    }
+
+    fn rank(&self, at: u32) -> Rank {
+        self.order.rank(&self.nodes[at as usize].request)
+    }
+
+    /// The first request, whether it fits or not.
+    pub(crate) fn head(&self) -> Option<&Request> {
+        let mut node = self.nodes.get(self.root as usize)?;
+        while let Some(left) = self.nodes.get(node.left as usize) {
+            node = left;
+        }
+        Some(&node.request)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.root == NONE
     }
@@ -79,7 +113,7 @@ impl Line {
         if at == NONE {
             return id;
         }
-        let target = place(&self.nodes[id as usize].request);
+        let target = self.rank(id);
         if self.nodes[id as usize].weight > self.nodes[at as usize].weight {
             let (left, right) = self.split(at, target);
             self.nodes[id as usize].left = left;
@@ -87,7 +121,7 @@ impl Line {
             self.sum(id);
             return id;
         }
-        if target < place(&self.nodes[at as usize].request) {
+        if target < self.rank(at) {
             let left = self.put(self.nodes[at as usize].left, id);
             self.nodes[at as usize].left = left;
         } else {
@@ -99,11 +133,11 @@ impl Line {
     }
 
     /// What comes before a place, and what comes after it.
-    fn split(&mut self, at: u32, target: Place) -> (u32, u32) {
+    fn split(&mut self, at: u32, target: Rank) -> (u32, u32) {
         if at == NONE {
             return (NONE, NONE);
         }
-        let parts = if place(&self.nodes[at as usize].request) < target {
+        let parts = if self.rank(at) < target {
             let (left, right) = self.split(self.nodes[at as usize].right, target);
             self.nodes[at as usize].right = left;
             (at, right)
@@ -147,16 +181,16 @@ impl Line {
     /// Takes a request out; whether it was there.
     pub(crate) fn remove(&mut self, request: &Request) -> bool {
         let free = self.free.len();
-        self.root = self.without(self.root, place(request));
+        self.root = self.without(self.root, self.order.rank(request));
         self.free.len() > free
     }
 
-    fn without(&mut self, at: u32, target: Place) -> u32 {
+    fn without(&mut self, at: u32, target: Rank) -> u32 {
         if at == NONE {
             return NONE;
         }
-        let Node { left, right, ref request, .. } = self.nodes[at as usize];
-        let own = place(request);
+        let Node { left, right, .. } = self.nodes[at as usize];
+        let own = self.rank(at);
         if target == own {
             self.free.push(at);
             return self.merge(left, right);
@@ -199,7 +233,7 @@ mod tests {
 
     use graph::{slab::Key, TaskId};
 
-    use super::{place, Line, Request, Room, Slot};
+    use super::{Line, Order, Request, Room, Slot};
     use crate::api::{Constraint, ExecutorId, FunctionId, Kind};
     use crate::layers::Mask;
 
@@ -223,12 +257,17 @@ mod tests {
 
     #[test]
     fn the_first_that_fits_is_found_as_in_a_list() {
+        as_in_a_list(Order::Arrival);
+        as_in_a_list(Order::Bandwidth);
+    }
+
+    fn as_in_a_list(order: Order) {
         let mut state = 1u64;
         let mut roll = |sides: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 33) % sides
         };
-        let mut line = Line::default();
+        let mut line = Line::new(order);
         let mut list: Vec<Request> = Vec::new();
         for serial in 0..3000 {
             let task = TaskId(Key { index: serial as u32, generation: 0 });
@@ -238,7 +277,8 @@ mod tests {
             let request = request(task, kind, priority, serial, constraint);
             line.insert(request);
             list.push(request);
-            list.sort_by_key(place);
+            list.sort_by_key(|request| order.rank(request));
+            assert_eq!(line.head(), list.first());
             for _ in 0..roll(3) {
                 let (bandwidth, size) = (roll(30), roll(30));
                 let fits = |request: &&Request| {

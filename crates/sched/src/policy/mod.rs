@@ -1,16 +1,26 @@
 //! The order in which ready I/O tasks get grants: one file a policy behind one seam.
 
+mod backfilling;
+pub(crate) mod estimates;
 mod fcfs;
+mod groups;
 mod line;
+mod priority;
+#[cfg(test)]
+mod tests;
 
 use alloc::boxed::Box;
 use smallvec::SmallVec;
 
 use graph::TaskId;
 
+pub(crate) use self::estimates::{Estimates, Outlook};
 pub(crate) use self::line::Line;
 use crate::api::{Constraint, FunctionId, Kind, LayerId, PolicyKind};
 use crate::layers::Mask;
+
+/// How often the oldest request of a group is passed by later ones before nobody passes it.
+pub(crate) const STARVE_MAX: u32 = 256;
 
 /// A ready I/O task as a policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +39,19 @@ pub(crate) struct Request {
     pub(crate) not: Mask,
 }
 
+impl Request {
+    /// Whether the request may go to a layer as far as it says.
+    pub(crate) fn may_use(&self, layer: LayerId) -> bool {
+        self.layer.is_none_or(|only| only == layer) && !self.not.contains(layer)
+    }
+
+    /// Whether the request fits on a layer of which there is so much.
+    pub(crate) fn could_use(&self, layer: LayerId, idle: Constraint) -> bool {
+        let Constraint { bandwidth, size } = self.constraint;
+        self.may_use(layer) && bandwidth <= idle.bandwidth && size <= idle.size
+    }
+}
+
 /// Keeps ready I/O tasks and says which is next.
 pub(crate) trait Policy: Send {
     /// A task became ready.
@@ -37,8 +60,15 @@ pub(crate) trait Policy: Send {
     /// A task is ready no more, if it was.
     fn remove(&mut self, request: &Request);
 
-    /// The next request that fits, and where. It stays until it is removed.
-    fn next(&self, room: &Room) -> Option<(Request, Slot)>;
+    /// The next request that may begin, and where. It stays until it is removed.
+    fn next(&self, room: &Room, outlook: &Outlook<'_>) -> Option<(Request, Slot)>;
+
+    /// A task begins on a layer, of which there would be so much if nobody ran: one of those that
+    /// were kept, or another.
+    fn started(&mut self, request: &Request, on: Option<(LayerId, Constraint)>);
+
+    /// Layers on which nobody else may begin, for the sake of one that was passed too often.
+    fn closed(&self, outlook: &Outlook<'_>) -> SmallVec<[LayerId; 4]>;
 
     /// Whether no request is kept.
     fn is_empty(&self) -> bool;
@@ -94,6 +124,11 @@ impl Room {
         self
     }
 
+    /// Of these places, those that something is true of.
+    pub(crate) fn filtered(&self, is_open: impl Fn(&Place) -> bool) -> Room {
+        Room { places: self.places.iter().filter(|place| is_open(place)).copied().collect() }
+    }
+
     /// The bandwidth to spare at a place.
     pub(crate) fn bandwidth(&self, at: Slot) -> u64 {
         let place = self.places.iter().find(|place| place.slot == at);
@@ -128,8 +163,8 @@ impl Room {
 
 pub(crate) fn new(kind: PolicyKind) -> Box<dyn Policy> {
     match kind {
-        PolicyKind::Fcfs | PolicyKind::Priority | PolicyKind::Backfilling => {
-            Box::<fcfs::Fcfs>::default()
-        }
+        PolicyKind::Fcfs => Box::new(fcfs::Fcfs::new(STARVE_MAX)),
+        PolicyKind::Priority => Box::new(priority::Priority::new(STARVE_MAX)),
+        PolicyKind::Backfilling => Box::new(backfilling::Backfilling::new(STARVE_MAX)),
     }
 }

@@ -100,13 +100,20 @@ impl Sched {
 
     /// Sends I/O tasks where some are tuned.
     pub(crate) fn dispatch_tuned(&mut self, out: &mut Vec<Instruction>) {
+        self.look_again_at = None;
         while self.executors.io_free > 0 && (self.tuner.has_ready() || !self.policy.is_empty()) {
             let room = self.room();
             let (tuner, view) = split(self);
             tuner.release(&view);
-            let tuned = tuner.next(&room, &view);
+            let closed = self.policy.closed(&self.outlook());
+            let tuned_room =
+                room.filtered(|place| !place.slot.layer.is_some_and(|id| closed.contains(&id)));
+            let (tuner, view) = split(self);
+            let tuned = tuner.next(&tuned_room, &view);
             let open = room.without(|layer| self.tuner.aside[layer.0 as usize].is_some());
-            let plain = self.policy.next(&open);
+            let outlook = self.outlook();
+            let plain = self.policy.next(&open, &outlook);
+            self.look_again_at = outlook.again_at.get();
             let place = |request: &Request| (core::cmp::Reverse(request.priority), request.serial);
             match (tuned, plain) {
                 (Some(found), plain)
@@ -176,6 +183,9 @@ impl Sched {
 
     /// The driver says how many bytes a task moved.
     pub(crate) fn moved(&mut self, task: TaskId, bytes: u64) {
+        if let Some(function) = self.record(task).map(|record| record.function) {
+            self.estimates.moved(function, bytes);
+        }
         if let Some(flight) = self.tuner.flights.get_mut(&task).filter(|_| bytes > 0) {
             flight.bytes = bytes;
         }

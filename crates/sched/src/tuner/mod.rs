@@ -148,6 +148,11 @@ impl Tuner {
         }
     }
 
+    /// By layer: for whom it is set aside (empty: for nobody).
+    pub(crate) fn aside(&self) -> &[Option<u32>] {
+        &self.aside
+    }
+
     /// Whether a tuned task is ready.
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
