@@ -43,6 +43,10 @@ TOOLS = ("losetup", "mkfs.ext4", "mount", "umount")
 TOOL_TIMEOUT_S = 60.0
 BUSY_TRIES = 50
 BUSY_WAIT_S = 0.1
+TRIAL_S, TRIAL_MAX = 0.5, 1.8
+"""How long a limit is tried, and how far above it a moment may be."""
+
+RATE_FILE = "rate"
 ROOM_BYTES = 64 << 20
 """What the file system itself needs for its tables."""
 
@@ -202,10 +206,24 @@ def kernel_disk(folder: Path, bandwidth: int, size: int) -> Iterator[SlowDisk]:
             stack.callback(_lift, device)
             disk = SlowDisk(mounted, bandwidth, device, tuple(rules))
             disk.set_bandwidth(bandwidth)
+            _try(disk, size)
         except OSError as error:
             reason = f"{error.filename}: {error.strerror}"
             raise SlowDiskUnavailableError(reason) from error
         yield disk
+
+
+def _try(disk: SlowDisk, size: int) -> None:
+    """Refuse a limit that does not hold; one that is too fast for the room is not tried."""
+    trial = round(TRIAL_S * disk.bandwidth)
+    if trial > size + ROOM_BYTES // 2:
+        return
+    found = rate(disk, trial, flush=True)
+    (disk.folder / RATE_FILE).unlink()
+    if found > TRIAL_MAX * disk.bandwidth:
+        raise SlowDiskUnavailableError(
+            f"the limit does not hold: {found / 1e6:.0f} MB/s instead of {disk.bandwidth / 1e6:.0f}"
+        )
 
 
 @contextmanager
@@ -225,17 +243,18 @@ def slow_disk(folder: Path, bandwidth: int, size: int) -> Iterator[SlowDisk]:
 
 def rate(disk: SlowDisk, size: int, flush: bool) -> float:
     """Bytes a second that a file is written with: flushed by this process, or by the kernel."""
-    path, begun = disk.folder / "rate", time.perf_counter()
-    with path.open("wb", buffering=0) as file:
-        for _ in range(size >> 20):
-            file.write(os.urandom(1 << 20))
+    path, content = disk.folder / RATE_FILE, os.urandom(size)
+    begun = time.perf_counter()
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
         if flush:
             os.fsync(file.fileno())
     if not flush:
         _run("sync", "--file-system", str(disk.folder))
     taken_s = time.perf_counter() - begun
     disk.forget(path)
-    return (size >> 20 << 20) / taken_s
+    return size / taken_s
 
 
 def main() -> int:
@@ -251,7 +270,7 @@ def main() -> int:
         for flush, words in ((True, "write, fsync"), (False, "write, flushed by the kernel")):
             print(f"{words}: {rate(disk, size, flush) / 1e6:.1f} MB/s")
         begun = time.perf_counter()
-        read = len((disk.folder / "rate").read_bytes())
+        read = len((disk.folder / RATE_FILE).read_bytes())
         print(f"read: {read / (time.perf_counter() - begun) / 1e6:.1f} MB/s")
     return 0
 

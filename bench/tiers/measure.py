@@ -89,13 +89,14 @@ def digests(folder: Path) -> dict[str, str]:
     return found
 
 
-def placed(tiers: Tiers, own: Path) -> dict[str, int]:
-    """By layer the bytes that are there: on the slow one, of this run."""
+def placed(tiers: Tiers, inputs: Path) -> dict[str, int]:
+    """By layer the bytes that are there; on the slow one without the inputs."""
     found = {}
     for layer in tiers.layers:
-        folder = own if layer is tiers.slow else layer.folder
         sizes = []
-        for path in files_under(folder):
+        for path in files_under(layer.folder):
+            if path.is_relative_to(inputs):
+                continue
             try:
                 sizes.append(path.stat().st_size)
             except FileNotFoundError:  # it was just moved
@@ -130,7 +131,7 @@ class Bench:
         with session:
             outcome = self.application.run(asked, folder)
             total_s = time.perf_counter() - begun
-            where = placed(self.tiers, folder)
+            where = placed(self.tiers, self.inputs)
         home_s = time.perf_counter() - begun
         io = [span for span in outcome.spans if span.kind in IO]
         with self.slow.at_full_speed():

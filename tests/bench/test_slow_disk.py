@@ -132,6 +132,16 @@ def test_what_a_killed_run_leaves_the_next_one_removes(disk, tmp_path):
     assert_gone(tmp_path, device)
 
 
+def test_a_limit_that_does_not_hold_is_refused(disk, tmp_path, monkeypatch):
+    monkeypatch.setattr(slow_disk.SlowDisk, "_rule", lambda self, bandwidth: None)
+    with (
+        pytest.raises(SlowDiskUnavailableError, match="does not hold"),
+        kernel_disk(tmp_path, BANDWIDTH, ROOM),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_without_root_it_is_a_folder_for_the_software_throttle(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with slow_disk.slow_disk(tmp_path, BANDWIDTH, ROOM) as made:
