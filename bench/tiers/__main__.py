@@ -30,7 +30,7 @@ from bench.common.slow_disk import SlowDisk, slow_disk
 
 from . import cases, picture
 from .cases import APPLICATIONS, BASELINE, Way
-from .measure import Bench, Results, WrongResultError
+from .measure import Bench, Results
 from .rows import is_missed, rows_of
 
 MEMORY = Path("/dev/shm")
@@ -74,9 +74,14 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="room in memory, of all that is written; default 0.25")  # fmt: skip
     add("--disk", type=float, default=0.35, metavar="SHARE",
         help="room on the disk, of all that is written; default 0.35")  # fmt: skip
+    add("--policies", type=lambda text: some_of(cases.POLICIES, text), default=cases.POLICIES,
+        metavar="LIST", help="default: all")  # fmt: skip
+    add("--trace", type=Path, metavar="FOLDER", help="write a timeline a way: its last run")
     add("--check", action="store_true", help="exit code 1 if a target is missed")
     options = parser.parse_args(arguments)
     options.repetitions = options.repetitions or (1 if options.quick else 3)
+    if options.trace:
+        options.trace.mkdir(parents=True, exist_ok=True)
     if min(options.repetitions, options.workers) < 1:
         parser.error("--repetitions and --workers must be positive")
     if min(options.balance, options.memory, options.disk) <= 0:
@@ -99,13 +104,7 @@ def rounds(bench: Bench, results: Sequence[Results], repetitions: int, tell: Tel
     for repetition in range(repetitions):
         for one in results:
             tell(f"{bench.application.name}: {one.way.name} {repetition + 1}")
-            if one.note:
-                continue
-            measured = bench.run(one.way)
-            if isinstance(measured, str):
-                one.note = measured
-            else:
-                one.runs.append(measured)
+            one.add(bench)
 
 
 def prepared(
@@ -129,6 +128,7 @@ def prepared(
         cases.write(made.layers, folder / "all.toml"),
         cases.write([made.slow], folder / "slow.toml"),
         inputs,
+        options.trace,
     ), cases.describe(made, slow)
 
 
@@ -155,7 +155,10 @@ def run_case(options: argparse.Namespace, name: str, console: Console) -> Case:
         )
         slow = stack.enter_context(slow_disk(folder, bandwidth, round(written * SLOW_ROOM)))
         bench, words = prepared(options, make, slow, memory, written)
-        baseline, tried = Results(BASELINE), [Results(way) for way in cases.policies()]
+        baseline, tried = (
+            Results(BASELINE),
+            [Results(way) for way in cases.policies(options.policies)],
+        )
         count = options.repetitions * (1 + len(tried))
         with steps(console, count) as tell:
             rounds(bench, [baseline, *tried], options.repetitions, tell)
@@ -178,8 +181,8 @@ def print_table(console: Console, case: Case) -> None:
     columns = ["", "total s", "of baseline", "all at home s", "I/O s", "speed-up", "I/O elapsed s"]
     columns += ["memory", "disk", "slow"]
     table = report.new_table(f"{case.name}: medians", columns)
-    base_total = case.results[0].sample("total_s").median or 0.0
-    base_io = case.results[0].sample("io_s").median or 0.0
+    base_total = case.results[0].sample("total_s").median
+    base_io = case.results[0].sample("io_s").median
     notes = []
     for one in case.results:
         total, io = one.sample("total_s").median, one.sample("io_s").median
@@ -190,10 +193,10 @@ def print_table(console: Console, case: Case) -> None:
         table.add_row(
             words_of(one.way),
             report.cell(one.sample("total_s")),
-            f"{total / base_total:.3f}",
+            f"{total / base_total:.3f}" if base_total else "-",
             report.cell(one.sample("home_s")),
             report.cell(one.sample("io_s")),
-            f"{base_io / io:.2f}",
+            f"{base_io / io:.2f}" if base_io else "-",
             report.cell(one.sample("io_elapsed_s")),
             *(f"{share:.0%}" for share in one.placed().values()),
         )
@@ -215,11 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console, disturbance = report.console(), machine.Disturbance()
     begun, measured = time.perf_counter(), []
     for name in options.applications:
-        try:
-            measured.append(run_case(options, name, console))
-        except WrongResultError as error:
-            console.print(f"FAILED: {error}", style="bold")
-            return 1
+        measured.append(run_case(options, name, console))
         print_table(console, measured[-1])
     console.print(LEGEND)
     rows = []
@@ -230,13 +229,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{options.workers} workers, {cases.IO_EXECUTORS} I/O executors, balance "
         f"{options.balance:g}; {machine.describe()}; medians of {options.repetitions}"
     )
-    picture.draw(measured, options.out / "tiers.png", note)
+    if drawn := [case for case in measured if case.results[0].runs]:
+        picture.draw(drawn, options.out / "tiers.png", note)
     console.print(f"{note}. {disturbance.text()}")
     console.print(f"{time.perf_counter() - begun:.0f} s. Written: {options.out}/tiers.json, .png")
     missed = [f"{row.row} {row.ratio}" for row in rows if is_missed(row)]
     if missed:
         console.print(f"Targets not reached: {', '.join(missed)}", style="bold")
-    return 1 if options.check and missed else 0
+    failed = [one for case in measured for one in case.results if one.is_failed]
+    return 1 if failed or (options.check and missed) else 0
 
 
 if __name__ == "__main__":

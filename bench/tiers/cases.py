@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,11 +134,13 @@ class Way:
     flush: bool = False
     prefetch: bool = False
 
-    def session(self, workers: int, all_layers: Path, slow_alone: Path) -> al.Session:
+    def session(
+        self, workers: int, all_layers: Path, slow_alone: Path, trace: Path | None = None
+    ) -> al.Session:
         """The session; TypeError or ConstraintError if this version has none of the kind."""
+        extra: dict[str, Any] = {"trace": trace}
         if self.policy is None:
-            return al.Session(workers, IO_EXECUTORS, slow_alone)
-        extra: dict[str, Any] = {}
+            return al.Session(workers, IO_EXECUTORS, slow_alone, **extra)
         if self.flush:
             extra["flush"] = True
         if self.prefetch:
@@ -149,9 +151,9 @@ class Way:
 BASELINE = Way("baseline")
 
 
-def policies() -> list[Way]:
+def policies(names: Sequence[str] = POLICIES) -> list[Way]:
     """A way a policy."""
-    return [Way(name, name) for name in POLICIES]
+    return [Way(name, name) for name in names]
 
 
 def moving(best: Way) -> list[Way]:

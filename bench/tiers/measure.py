@@ -49,6 +49,21 @@ class Results:
     way: Way
     runs: list[Measured] = field(default_factory=list)
     note: str = ""
+    is_failed: bool = False
+
+    def add(self, bench: Bench) -> None:
+        """Run it once more, unless it failed before or is not in this version."""
+        if self.note:
+            return
+        try:
+            measured = bench.run(self.way)
+        except (al.Error, WrongResultError) as error:
+            self.note, self.is_failed = f"failed: {error}", True
+            return
+        if isinstance(measured, str):
+            self.note = measured
+        else:
+            self.runs.append(measured)
 
     def sample(self, name: str) -> Sample:
         """A figure of all runs."""
@@ -116,6 +131,7 @@ class Bench:
     all_layers: Path
     slow_alone: Path
     inputs: Path
+    trace: Path | None = None
     expected: dict[str, str] = field(default_factory=dict)
 
     def run(self, way: Way) -> Measured | str:
@@ -123,9 +139,10 @@ class Bench:
         folder = self.slow.folder / "run"
         self._begin(folder)
         asked: Checkpoints = checkpoints(self.application, self.slow)
+        trace = self.trace and self.trace / f"{self.application.name}-{way.name}.json"
         begun = time.perf_counter()
         try:
-            session = way.session(self.workers, self.all_layers, self.slow_alone)
+            session = way.session(self.workers, self.all_layers, self.slow_alone, trace)
         except (TypeError, al.ConstraintError) as error:
             return f"not in this version: {error}"
         with session:
@@ -153,7 +170,11 @@ class Bench:
 
     def _compare(self, way: Way, answer: object, folder: Path) -> None:
         name = f"{self.application.name}, {way.name}"
-        if wrong := self.application.check(answer, folder):
+        try:
+            wrong = self.application.check(answer, folder)
+        except OSError as error:
+            wrong = f"{error.filename}: {error.strerror}"
+        if wrong:
             raise WrongResultError(f"{name}: not as the plain run: {wrong}")
         found = digests(folder)
         self.expected = self.expected or found

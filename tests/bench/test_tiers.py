@@ -135,6 +135,33 @@ def test_a_result_that_is_not_the_plain_programs_is_found(tmp_path, slow, tiers)
         made.run(cases.BASELINE)
 
 
+def test_a_file_that_is_not_there_is_found(tmp_path, slow, tiers):
+    application = Application(b"same")
+    application.check = lambda answer, folder: (folder / "other").read_text()
+    made = make_bench(tmp_path, slow, tiers, application)
+    with pytest.raises(measure.WrongResultError, match="other: No such file"):
+        made.run(cases.BASELINE)
+
+
+def test_a_table_is_printed_also_where_the_baseline_failed(capsys):
+    one = case()
+    one.results[0].runs, one.results[0].note = [], "failed: no reason"
+    bench.print_table(bench.report.console(), one)
+    assert "failed: no reason" in capsys.readouterr().out
+
+
+def test_a_way_that_fails_says_why_and_is_not_run_again(tmp_path, slow, tiers):
+    application = Application(b"same", b"same")
+    made = make_bench(tmp_path, slow, tiers, application)
+    one = measure.Results(cases.BASELINE)
+    one.add(made)
+    application.difference = "line 3"
+    one.add(made)
+    one.add(made)
+    assert one.is_failed
+    assert one.sample("total_s").note.startswith("failed: align, baseline")
+
+
 def test_elapsed_is_the_time_in_which_any_io_ran():
     spans = [Span("read", 50, 60), Span("checkpoint", 0, 10), Span("checkpoint", 5, 20)]
     assert measure.elapsed_ns(spans) == 30
@@ -202,7 +229,8 @@ def test_impossible_options_are_refused(bad, capsys):
 
 
 def test_the_command_measures_the_baseline_and_writes_its_files(tmp_path, capsys):
-    assert bench.main(["--quick", "--applications", "align", "--out", str(tmp_path)]) == 0
+    only = ["--applications", "align", "--policies", "fcfs"]
+    assert bench.main(["--quick", *only, "--out", str(tmp_path)]) == 0
     found = {row["row"]: row for row in json.loads((tmp_path / "tiers.json").read_text())}
     assert found["align_total_fcfs"]["against"]["baseline"] > 0
     assert (tmp_path / "tiers.png").exists()
