@@ -29,7 +29,7 @@ from bench.common.progress import Tell, steps
 from bench.common.slow_disk import SlowDisk, slow_disk
 
 from . import cases, picture
-from .cases import APPLICATIONS, BASELINE, Way
+from .cases import APPLICATIONS, BASELINE
 from .measure import Bench, Results
 from .rows import is_missed, rows_of
 
@@ -168,14 +168,6 @@ def run_case(options: argparse.Namespace, name: str, console: Console) -> Case:
         return Case(name, words, [baseline, *tried, *moved])
 
 
-def words_of(way: Way) -> str:
-    """What the way is, for the table."""
-    if way.policy is None:
-        return "slow layer alone"
-    extra = ["flush"] * way.flush + ["prefetch"] * way.prefetch
-    return " + ".join([way.policy, *extra])
-
-
 def print_table(console: Console, case: Case) -> None:
     """The table for people."""
     columns = ["", "total s", "of baseline", "all at home s", "I/O s", "speed-up", "I/O elapsed s"]
@@ -187,11 +179,11 @@ def print_table(console: Console, case: Case) -> None:
     for one in case.results:
         total, io = one.sample("total_s").median, one.sample("io_s").median
         if total is None or io is None:
-            table.add_row(words_of(one.way), "-")
-            notes.append(f"{words_of(one.way)}: {one.note}")
+            table.add_row(one.way.words, "-")
+            notes.append(f"{one.way.words}: {one.note}")
             continue
         table.add_row(
-            words_of(one.way),
+            one.way.words,
             report.cell(one.sample("total_s")),
             f"{total / base_total:.3f}" if base_total else "-",
             report.cell(one.sample("home_s")),

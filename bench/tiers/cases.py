@@ -134,6 +134,13 @@ class Way:
     flush: bool = False
     prefetch: bool = False
 
+    @property
+    def words(self) -> str:
+        """What the way is, for people."""
+        if self.policy is None:
+            return "slow layer alone"
+        return " + ".join([self.policy, *["flush"] * self.flush, *["prefetch"] * self.prefetch])
+
     def session(
         self, workers: int, all_layers: Path, slow_alone: Path, trace: Path | None = None
     ) -> al.Session:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,29 +12,39 @@ from bench.common.style import Axes
 
 if TYPE_CHECKING:
     from .__main__ import Case
+    from .cases import Way
     from .measure import Results
 
+CHARS_AN_INCH = 18
 HOME_COLOUR = "#e3e3e3"
 LAYER_COLOURS = {"memory": "#edae49", "disk": "#66a182", "slow": "#7d9bb5"}
 
 
 def draw(cases: Sequence[Case], path: Path, note: str) -> None:
     """A column an application: total time, I/O time, where the files were at the end."""
-    made, panels = style.figure(3, len(cases), width=4.6 * len(cases) + 0.6, height=7.4)
+    width = 5.2 * len(cases)
+    made, panels = style.figure(3, len(cases), width=width, height=8.4)
     for column, case in enumerate(cases):
         listed = [one for one in case.results if one.runs]
-        labels = [one.way.name for one in listed]
+        labels = [_label(one.way) for one in listed]
         _bars(panels[0][column], listed, "total_s", "home_s")
-        panels[0][column].set_title(f"{case.name}: total time, s", loc="left")
+        panels[0][column].set_title(
+            f"{case.name}: total, s (grey: until all files are home)", loc="left"
+        )
         _bars(panels[1][column], listed, "io_s", None)
         panels[1][column].set_title("time in I/O tasks, s (added up)", loc="left")
         _placed(panels[2][column], listed)
-        panels[2][column].set_title("where the files are at the end", loc="left")
+        panels[2][column].set_title("files in the end", loc="left")
         for line in panels:
             line[column].set_yticks(range(len(labels)), labels)
             line[column].invert_yaxis()
     panels[2][0].legend(fontsize=7.5, loc="lower right", bbox_to_anchor=(1, 0.97), ncols=3)
-    style.finish(made, path, "Files placed on layers, beside the slow layer alone", note)
+    wrapped = textwrap.fill(note, round(width * CHARS_AN_INCH))
+    style.finish(made, path, "Files on storage layers", wrapped)
+
+
+def _label(way: Way) -> str:
+    return f"{way.policy}, {way.name}" if way.flush or way.prefetch else way.name
 
 
 def _bars(panel: Axes, listed: Sequence[Results], figure: str, beyond: str | None) -> None:
