@@ -160,6 +160,10 @@ bench-overlap: $(PACKAGE) ## How much of the I/O is hidden, against the bound (O
 bench-congestion: $(PACKAGE) ## I/O constraints by hand, learned and adapted (OUT=folder)
 	$(PY) -m bench.congestion --out $(OUT) $(BENCH_FLAGS)
 
+.PHONY: bench-tiers
+bench-tiers: $(PACKAGE) ## Files on storage layers, beside the slow layer alone (OUT=folder)
+	$(PY) -m bench.tiers --out $(OUT) $(BENCH_FLAGS)
+
 .PHONY: bench-native-overhead
 bench-native-overhead: $(TOOLS) native ## Cost of a native task, beside OpenMP (OUT=folder)
 	$(PY) -m bench.native_overhead --out $(OUT) $(BENCH_FLAGS)
