@@ -80,6 +80,8 @@ pub(crate) struct File {
     pub(crate) scratch: bool,
     /// The current version, if it is not at its own path.
     pub(crate) current: Option<Copy>,
+    /// A task changes it where it is, or failed at that.
+    pub(crate) changing: bool,
     /// What a task was sent to write.
     pub(crate) next: Option<(TaskId, Copy)>,
     /// Another copy of the current version on a faster layer, to be read.
@@ -219,6 +221,7 @@ impl Files {
             scratch,
             home,
             current: None,
+            changing: false,
             next: None,
             near: None,
             stale: Vec::new(),

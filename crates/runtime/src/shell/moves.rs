@@ -63,7 +63,8 @@ impl State {
     }
 
     fn plan_move(&mut self, datum: DatumId, to: Option<LayerId>, keep: bool) -> Option<Moving> {
-        let file = self.files.get(datum)?;
+        // Half changed in place by a task that failed: it is not moved as if it were whole.
+        let file = self.files.get(datum).filter(|file| !file.changing)?;
         let from = file.current.clone().unwrap_or_else(|| file.at_home());
         let homewards = !keep && !file.scratch && (to.is_none() || to == file.home_layer);
         if homewards {

@@ -156,7 +156,16 @@ impl State {
         let staged = in_place.filter_map(|(datum, _)| self.files.get(*datum)?.current.as_ref());
         let records: Vec<Record> =
             staged.filter_map(|copy| copy.staged).map(|file| Record::Changing { file }).collect();
-        let Some(tiers) = self.tiers.as_ref().filter(|_| !records.is_empty()) else { return false };
+        if self.tiers.is_none() || records.is_empty() {
+            return false;
+        }
+        let changed: SmallVec<[DatumId; 2]> = task.files.iter().map(|(datum, _)| *datum).collect();
+        for datum in changed {
+            if let Some(file) = self.files.get_mut(datum) {
+                file.changing |= file.current.is_some();
+            }
+        }
+        let tiers = self.tiers.as_ref().expect("looked at above");
         let (executor, attempt) = (place.executor, place.attempt);
         tiers.commit(Vec::new(), records, move |shared, state, done| {
             let waits = state.tasks.get(id).and_then(|task| task.deferred);
@@ -243,6 +252,7 @@ impl State {
         for (datum, mut copy) in files {
             let Some(file) = self.files.get_mut(datum) else { continue };
             file.next = None;
+            file.changing = false;
             let staged = copy.staged;
             copy.bytes = sizes.next().unwrap_or_default();
             let at = Event::FileAt {

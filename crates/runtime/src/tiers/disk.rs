@@ -44,6 +44,8 @@ pub(super) struct Carrier<'a> {
     pub(super) journal: &'a Mutex<Journal>,
     pub(super) hold: &'a Hold,
     pub(super) limits: &'a Limits,
+    /// After a crash: folders that are there may not have been flushed.
+    pub(super) distrusts: bool,
 }
 
 fn at(path: &Path, what: &str, error: &io::Error) -> io::Error {
@@ -58,6 +60,18 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
         done => done,
     }
+}
+
+/// Flushes a folder and those above it, as far as this user may look.
+pub(super) fn sync_above(folder: &Path) -> io::Result<()> {
+    sync_folder(folder)?;
+    for above in folder.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
+        match sync_folder(above) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
+            synced => synced?,
+        }
+    }
+    Ok(())
 }
 
 fn parent(path: &Path) -> &Path {
@@ -96,7 +110,7 @@ pub(crate) fn carry_out(
     hold: &Hold,
     limits: &Limits,
 ) -> io::Result<()> {
-    Carrier { journal, hold, limits }.all(steps)
+    Carrier { journal, hold, limits, distrusts: false }.all(steps)
 }
 
 impl Carrier<'_> {
@@ -109,7 +123,12 @@ impl Carrier<'_> {
         match step {
             Step::Note(record) => self.journal.lock().append(std::slice::from_ref(record)),
             Step::MakeFolders(path) => {
-                make_folders(path).map_err(|error| at(parent(path), "made", &error))
+                let made = make_folders(path);
+                let made = match self.distrusts {
+                    true => made.and_then(|()| sync_above(parent(path))),
+                    false => made,
+                };
+                made.map_err(|error| at(parent(path), "made", &error))
             }
             Step::Copy { from, to } => self.copy(from, to).map_err(|error| {
                 // What is half made helps nobody.

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::disk::{sync_above, sync_folder};
 use ops::catalog::{decode, Decoded, Record, HEADER};
 
 const CATALOG: &str = "catalog";
@@ -50,15 +51,17 @@ impl Journal {
         let mut file = options().create_new(true).open(folder.join(CATALOG))?;
         file.write_all(HEADER.as_bytes())?;
         file.sync_all()?;
-        File::open(folder)?.sync_all()?;
+        sync_above(folder)?;
         Ok(Journal { folder: folder.to_path_buf(), file, _lock: lock })
     }
 
     /// Goes on with the catalog of a session that is over: what it says, and the catalog. What a
     /// crash cut off is cut off for good.
     pub(crate) fn reopen(folder: &Path) -> io::Result<(Vec<Record>, Journal)> {
+        let exists = folder.join(CATALOG).exists();
+        let lock = exists.then(|| lock(folder)).transpose()?;
         let read = read(folder)?;
-        let lock = lock(folder)?.ok_or_else(|| taken(folder))?;
+        let lock = lock.flatten().ok_or_else(|| taken(folder))?;
         let file = options().open(folder.join(CATALOG))?;
         let length = file.metadata()?.len();
         let whole = length - read.torn as u64;
@@ -68,6 +71,9 @@ impl Journal {
             journal.file.set_len(0)?;
             journal.file.write_all(HEADER.as_bytes())?;
         }
+        // What was read may not have been flushed; from now on it is relied on.
+        journal.file.sync_all()?;
+        sync_folder(folder)?;
         Ok((read.records, journal))
     }
 

@@ -279,7 +279,12 @@ fn move_all(inner: &Inner) {
     loop {
         let Some(wanted) = inner.moves.take(1).pop() else { return };
         let Move { steps, limits, then } = wanted;
-        let carrier = Carrier { journal: &inner.journal, hold: &inner.hold, limits: &limits };
+        let carrier = Carrier {
+            journal: &inner.journal,
+            hold: &inner.hold,
+            limits: &limits,
+            distrusts: false,
+        };
         then(carrier.all(&steps));
     }
 }

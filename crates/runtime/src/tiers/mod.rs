@@ -71,19 +71,18 @@ pub(crate) fn open(layers: &[LayerSpec]) -> io::Result<Opened> {
     let own = std::env::current_dir()?.join(FOLDER).join(&session);
     make_folder(&own)?;
     let mut journal = Journal::create(&own)?;
-    let mut records = Vec::new();
+    let paths = layers.iter().map(|layer| layer.path.join(FOLDER).join(&session));
+    let paths: Vec<PathBuf> = paths.collect();
+    // They are known before they are there, so that they are removed whatever happens.
+    let records = paths.iter().map(|path| Record::Folder { path: path.clone() });
+    journal.append(&records.collect::<Vec<_>>())?;
     let mut problems = Vec::new();
     let mut folders = Vec::new();
-    for (number, layer) in layers.iter().enumerate() {
-        let path = layer.path.join(FOLDER).join(&session);
-        let made = make_folder(&path);
-        folders.push(made.is_ok().then(|| path.clone()));
-        match made {
-            Ok(()) => records.push(Record::Folder { path }),
-            Err(error) => problems.push((number, error)),
-        }
+    for (number, path) in paths.into_iter().enumerate() {
+        let made = make_folder(&path).and_then(|()| disk::sync_above(&path));
+        folders.push(made.is_ok().then_some(path));
+        problems.extend(made.err().map(|error| (number, error)));
     }
-    journal.append(&records)?;
     Ok(Opened { staging: Staging { session, folders, made: 0 }, journal, problems })
 }
 

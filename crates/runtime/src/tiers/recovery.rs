@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ops::catalog::{bring_home, recover as fates, Catalog, Entry, Fate, FileId, Record, Step};
+use ops::catalog::{recover as fates, settle, Catalog, Entry, Fate, FileId, Step};
 use parking_lot::Mutex;
 
-use super::disk::{files_below, same_device, Carrier};
+use super::disk::{files_below, same_device, sync_folder, Carrier};
 use super::{journal, Hold, Journal, Limits};
 
 /// A file that is not at its own path.
@@ -105,7 +105,8 @@ pub fn recover(folder: &Path, discard: bool) -> io::Result<Vec<Recovered>> {
     let (records, journal) = Journal::reopen(folder)?;
     let catalog = Catalog::replay(records);
     let journal = Mutex::new(journal);
-    let carrier = Carrier { journal: &journal, hold: &Hold::default(), limits: &Limits::default() };
+    let (hold, limits) = (Hold::default(), Limits::default());
+    let carrier = Carrier { journal: &journal, hold: &hold, limits: &limits, distrusts: true };
     let mut look = |path: &Path| path.metadata().ok().map(|found| found.len());
     let current: Vec<FileId> = latest(&catalog).map(|(file, _)| file).collect();
     let mut recovered = Vec::new();
@@ -128,24 +129,22 @@ pub fn recover(folder: &Path, discard: bool) -> io::Result<Vec<Recovered>> {
 }
 
 fn steps(file: FileId, entry: &Entry, fate: Fate, folder: &Path) -> Vec<Step> {
-    match fate {
-        Fate::BringHome | Fate::HalfChanged => {
-            let mut name = std::ffi::OsString::from(format!(".{}-", file.0));
-            name.push(folder.file_name().unwrap_or_default());
-            let beside = entry.home.with_file_name(name);
-            let renamed = same_device(&entry.place, &entry.home);
-            bring_home(file, entry, (!renamed).then_some(&*beside))
-        }
-        Fate::AtHome => vec![Step::Note(Record::Home { file })],
-        Fate::Delete => vec![Step::Note(Record::Gone { file }), Step::Remove(entry.place.clone())],
-        Fate::Lost | Fate::Damaged => Vec::new(),
+    if matches!(fate, Fate::Lost | Fate::Damaged) {
+        return Vec::new(); // the user decides
     }
+    let mut name = std::ffi::OsString::from(format!(".{}-", file.0));
+    name.push(folder.file_name().unwrap_or_default());
+    let beside = entry.home.with_file_name(name);
+    let renamed = same_device(&entry.place, &entry.home) && fate != Fate::HalfChanged;
+    settle(file, entry, fate, (!renamed).then_some(&*beside))
 }
 
 /// Deletes what is left in the folders of a session that has no files there any more.
 pub(crate) fn sweep(catalog: &Catalog) -> io::Result<()> {
     for path in catalog.temporaries() {
         remove(path)?;
+        let folder = path.parent().filter(|folder| folder.exists());
+        folder.map_or(Ok(()), sync_folder)?;
     }
     for folder in catalog.folders() {
         for file in files_below(folder) {
@@ -153,6 +152,10 @@ pub(crate) fn sweep(catalog: &Catalog) -> io::Result<()> {
             if !ours {
                 remove(&file)?;
             }
+        }
+        // The catalog goes next: what was deleted must not come back without it.
+        if folder.exists() {
+            sync_folder(folder)?;
         }
         remove_folders(folder);
         // The folder of all sessions on this layer, if this was the last.
