@@ -151,6 +151,22 @@ def test_cold_files_move_to_their_own_paths_while_nothing_is_written(storage, tm
     assert len(moves) == 20 and {move["name"] for move in moves} == {"fast to slow"}
 
 
+@pytest.mark.parametrize("flush", [False, True])
+def test_a_file_comes_home_when_the_program_asks(storage, tmp_path, flush):
+    with al.Session(workers=1, storage=storage, flush=flush):
+        for n in range(30):
+            save("slow/a", f"version {n}")
+            moved = al.persist("slow/a")
+            assert load("slow/a").result(LONG)[0] == f"version {n}"
+            assert moved.result(LONG) in (0, len(f"version {n}"))
+            assert (tmp_path / "slow/a").read_text() == f"version {n}"
+        assert al.persist("slow/a").result(LONG) == 0
+        with pytest.raises(FileNotFoundError):
+            al.persist("slow/never")
+    assert al.wait(al.persist("slow/a")) == 0, "without a session it is there"
+    assert not left_in(tmp_path)
+
+
 def test_full_layers_change_no_byte(storage, tmp_path):
     describe(tmp_path, capacity="40kB")
 

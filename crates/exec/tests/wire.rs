@@ -120,8 +120,8 @@ proptest! {
         };
         let held = List::from_vec(held);
         from_worker(&FromWorker::Ended(Ended {
-            task, attempt, claim, outcome, started_ns, ended_ns, cpu_ns, bytes_read, bytes_written, layer_errno,
-            held,
+            task, attempt, claim, outcome, started_ns, ended_ns, cpu_ns, bytes_read, bytes_written,
+            layer_errno, held,
         }))?;
     }
 

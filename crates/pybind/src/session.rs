@@ -91,6 +91,7 @@ fn builtin((name, offset, size): (&str, u64, Option<u64>)) -> PyResult<Builtin> 
         "read" => Builtin::Read { offset, size },
         "write" => Builtin::Write,
         "copy" => Builtin::Copy,
+        "persist" => Builtin::Persist,
         _ => return Err(PyValueError::new_err(format!("{name:?} is no built-in task"))),
     })
 }

@@ -23,7 +23,7 @@ fn call(rig: &Rig, builtin: Builtin, files: &[(&Path, Direction)]) -> Call {
     let name = match builtin {
         Builtin::Read { .. } => "io:read",
         Builtin::Write => "io:write",
-        Builtin::Copy => "io:copy",
+        Builtin::Copy | Builtin::Persist => "io:copy",
     };
     let mut call = Call { builtin: Some(builtin), ..rig.call(name, "unused", vec![]) };
     for (path, direction) in files {

@@ -96,7 +96,9 @@ impl State {
         let limits = Limits::new(tiers.limiters.clone(), layers);
         let steps = steps(&moving, home, scratch, over);
         let began_ns = exec::now_ns();
-        tiers.carry_out(steps, limits, move |state, done| state.moved(moving, began_ns, done));
+        tiers.carry_out(steps, limits, false, move |state, done| {
+            state.moved(moving, began_ns, done);
+        });
     }
 
     fn moved(&mut self, moving: Moving, began_ns: u64, done: io::Result<()>) {
@@ -109,6 +111,11 @@ impl State {
         self.trace.push(record);
         let file = self.files.get_mut(datum);
         let answer = match (done, file) {
+            // It came home meanwhile, because the program asked for that.
+            (_, Some(file)) if !keep && file.current.as_ref() != Some(&from) => {
+                self.delete_copies([to]);
+                Event::MoveFailed { datum, no_room: false }
+            }
             (Ok(()), Some(file)) => {
                 self.totals.files_moved += 1;
                 self.totals.bytes_moved += from.bytes;
@@ -178,11 +185,12 @@ impl State {
 }
 
 impl Tiers {
-    /// Carries steps out when the mover comes to them.
-    fn carry_out(
+    /// Carries steps out when the mover comes to them; those that the program waits for at once.
+    pub(super) fn carry_out(
         &self,
         steps: Vec<Step>,
         limits: Limits,
+        now: bool,
         then: impl FnOnce(&mut State, io::Result<()>) + Send + 'static,
     ) {
         let shared = self.shared.clone();
@@ -192,7 +200,11 @@ impl Tiers {
                 let _ = shared.with(|state| then(state, done));
             }
         });
-        self.keeper.carry_out(Move { steps, limits, then });
+        let wanted = Move { steps, limits, then };
+        match now {
+            true => self.keeper.carry_out_now(wanted),
+            false => self.keeper.carry_out(wanted),
+        }
     }
 
     /// Records that nobody waits for.

@@ -1,5 +1,6 @@
 //! The threads that look after files away from their own paths: one commits what tasks made (short,
-//! many together), one moves files (long, one after the other), one deletes old copies.
+//! many together), one moves files (long, one after the other), one brings files home that
+//! the program waits for, one deletes old copies.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use ops::catalog::{FileId, Record, Step};
 use parking_lot::{Condvar, Mutex};
 
-use super::disk::{available, takes_files, Carrier};
+use super::disk::{available, carry_out, takes_files};
 use super::{Hold, Journal, Limits};
 
 /// A copy that a task made.
@@ -91,6 +92,7 @@ struct Inner {
     tell: Tell,
     commits: Queue<Commit>,
     moves: Queue<Move>,
+    urgent: Queue<Move>,
     deletes: Queue<PathBuf>,
     journal: Mutex<Journal>,
     hold: Hold,
@@ -105,6 +107,7 @@ impl Inner {
         // What was not begun is moved with the rest, in the end.
         self.moves.waiting.lock().0.clear();
         self.moves.close();
+        self.urgent.close();
         self.deletes.close();
     }
 }
@@ -129,6 +132,7 @@ impl Keeper {
             tell,
             commits: Queue::default(),
             moves: Queue::default(),
+            urgent: Queue::default(),
             deletes: Queue::default(),
             journal: Mutex::new(journal),
             hold: Hold::default(),
@@ -139,9 +143,10 @@ impl Keeper {
             let inner = Arc::clone(&inner);
             std::thread::Builder::new().name(name.into()).spawn(move || body(&inner))
         };
-        let bodies: [(&str, Body); 3] = [
+        let bodies: [(&str, Body); 4] = [
             ("alongside-commit", commit_all),
             ("alongside-move", move_all),
+            ("alongside-persist", persist_all),
             ("alongside-delete", delete_all),
         ];
         let started: Vec<_> = bodies.map(|(name, body)| spawn(name, body)).into();
@@ -158,6 +163,11 @@ impl Keeper {
 
     pub(crate) fn carry_out(&self, wanted: Move) {
         self.inner.moves.push(wanted);
+    }
+
+    /// As `carry_out`, for a move that the program waits for: nothing holds it up.
+    pub(crate) fn carry_out_now(&self, wanted: Move) {
+        self.inner.urgent.push(wanted);
     }
 
     /// Deletes a copy that nobody needs, when there is time.
@@ -275,16 +285,20 @@ fn try_layer(inner: &Inner, layer: usize, up: Box<dyn FnOnce() + Send>) {
     }
 }
 
-fn move_all(inner: &Inner) {
-    loop {
-        let Some(wanted) = inner.moves.take(1).pop() else { return };
-        let Move { steps, limits, then } = wanted;
-        let carrier = Carrier {
-            journal: &inner.journal,
-            hold: &inner.hold,
-            limits: &limits,
-            distrusts: false,
-        };
-        then(carrier.all(&steps));
+fn persist_all(inner: &Inner) {
+    let hold = Hold::default();
+    while let Some(wanted) = inner.urgent.take(1).pop() {
+        carry(wanted, &inner.journal, &hold);
     }
+}
+
+fn move_all(inner: &Inner) {
+    while let Some(wanted) = inner.moves.take(1).pop() {
+        carry(wanted, &inner.journal, &inner.hold);
+    }
+}
+
+fn carry(wanted: Move, journal: &Mutex<Journal>, hold: &Hold) {
+    let Move { steps, limits, then } = wanted;
+    then(carry_out(&steps, journal, hold, &limits));
 }

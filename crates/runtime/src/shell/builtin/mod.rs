@@ -9,6 +9,7 @@
 
 mod folders;
 mod memory;
+mod persist;
 mod thread;
 mod work;
 
@@ -51,6 +52,8 @@ pub enum Builtin {
     Write,
     /// Copies the first file to the second. Gives how many bytes.
     Copy,
+    /// Brings the first file to its own path. Gives how many bytes were moved: 0 if it was there.
+    Persist,
 }
 
 /// One executor, as the scheduler sees it.
@@ -144,6 +147,9 @@ impl State {
     /// Sends a task to the engine, or says that the engine cannot do it.
     pub(super) fn run_by_engine(&mut self, id: TaskId, place: Place) {
         let Place { executor, attempt, layer } = place;
+        if self.tasks.get(id).is_some_and(|task| task.builtin == Some(Builtin::Persist)) {
+            return self.persist(id, place);
+        }
         let Some(work) = self.work(id) else {
             let refused = Event::Refused { task: id, executor };
             self.sched.handle(exec::now_ns(), refused, &mut self.out);
@@ -186,6 +192,7 @@ impl State {
         Some(match task.builtin? {
             Builtin::Read { offset, size } => Work::Read { offset, size },
             Builtin::Copy => Work::Copy,
+            Builtin::Persist => return None,
             Builtin::Write => Work::Write(self.data(id)?),
         })
     }

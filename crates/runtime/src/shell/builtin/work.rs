@@ -539,7 +539,7 @@ fn payload(trouble: &Trouble) -> Arc<[u8]> {
 
 /// The payload of a failure that the system told, or could have told; `text` stands for its own
 /// words, if it is not empty.
-fn system_error(errno: Errno, path: &Path, text: &str) -> Arc<[u8]> {
+pub(super) fn system_error(errno: Errno, path: &Path, text: &str) -> Arc<[u8]> {
     let path = path.as_os_str().as_bytes();
     let end = if text.is_empty() { "" } else { "\0" };
     let (errno, end, text) = (errno.0.to_le_bytes(), end.as_bytes(), text.as_bytes());
