@@ -119,12 +119,16 @@ sim: ## Run the scheduler on random programs with faults (SEEDS=2000)
 tiers: ## Simulate the published experiments on storage layers (OUT=folder)
 	cargo run --quiet --release --locked --package alongside-xtask -- tiers --out $(OUT)
 
+.PHONY: power
+power: ## Stop moves of files by kill -9 and loss of power, in a model (SEEDS=2000)
+	cargo run --quiet --release --locked --package alongside-xtask -- power --seeds $(SEEDS)
+
 .PHONY: experiment
 experiment: ## Simulate the published I/O experiments on congested storage (OUT=folder)
 	cargo run --quiet --release --locked --package alongside-xtask -- experiment --out $(OUT)
 
 .PHONY: ci
-ci: lint tidy test sim ## Everything that must pass before a commit
+ci: lint tidy test sim power ## Everything that must pass before a commit
 
 .PHONY: test-native
 test-native: ## Test the C interface: every program with every engine, the symbols, an installation
@@ -159,6 +163,10 @@ bench-overlap: $(PACKAGE) ## How much of the I/O is hidden, against the bound (O
 .PHONY: bench-congestion
 bench-congestion: $(PACKAGE) ## I/O constraints by hand, learned and adapted (OUT=folder)
 	$(PY) -m bench.congestion --out $(OUT) $(BENCH_FLAGS)
+
+.PHONY: bench-tiers
+bench-tiers: $(PACKAGE) ## Files on storage layers, beside the slow layer alone (OUT=folder)
+	$(PY) -m bench.tiers --out $(OUT) $(BENCH_FLAGS)
 
 .PHONY: bench-native-overhead
 bench-native-overhead: $(TOOLS) native ## Cost of a native task, beside OpenMP (OUT=folder)

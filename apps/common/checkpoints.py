@@ -24,9 +24,21 @@ class Checkpoints:
     bandwidth: str | float | None = None
     inline: bool = False
 
-    def task(self, body: Callable[..., Any], name: str) -> Task[Any]:
-        """Return the task of a body that writes a checkpoint."""
-        return _task(body, name, self.as_io, self.bandwidth)
+    def task(
+        self, body: Callable[..., Any], name: str, size: int | None = None, share: float = 1.0
+    ) -> Task[Any]:
+        """Return the task of a body that writes a checkpoint of at most `size` bytes.
+
+        `share`: of the constraint, if that is a number; for checkpoints smaller than others.
+        """
+        bandwidth = self.bandwidth
+        if not isinstance(bandwidth, str) and bandwidth is not None:
+            bandwidth = bandwidth * share
+        return _task(body, name, self.as_io, bandwidth, size)
+
+    def reader(self, body: Callable[..., Any], name: str) -> Task[Any]:
+        """Return the task of a body that reads: like a checkpoint, but it asks for nothing."""
+        return _task(body, name, self.as_io, None, None)
 
     def call(self, task: Task[Any], *arguments: Any) -> Any:
         """Call a task: a future under a session, else (or inline) its value."""
@@ -35,8 +47,12 @@ class Checkpoints:
 
 @cache
 def _task(
-    body: Callable[..., Any], name: str, as_io: bool, bandwidth: str | float | None
+    body: Callable[..., Any],
+    name: str,
+    as_io: bool,
+    bandwidth: str | float | None,
+    size: int | None,
 ) -> Task[Any]:
     if not as_io:
         return al.task(name=name)(body)
-    return al.io(name=name, bandwidth=bandwidth)(body)
+    return al.io(name=name, bandwidth=bandwidth, size=size)(body)

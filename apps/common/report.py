@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .spans import Span
 
-IO = frozenset({"checkpoint", "restore"})
+IO = frozenset({"checkpoint", "restore", "read"})
 """The kinds of spans that do I/O; all others compute."""
 
 SHARE_MIN = 0.9

@@ -197,7 +197,8 @@ class _Program:
     def run(self) -> Result:
         """Submit everything, and wait for all of it."""
         job = self.job
-        write = job.checkpoints.task(write_checkpoint, "checkpoint_frag")
+        asked = job.checkpoint_size or None
+        write = job.checkpoints.task(write_checkpoint, "checkpoint_frag", asked)
         whole = self.restore() if job.resume else {}
         searched: list[Any] = []
         written: list[Any] = []

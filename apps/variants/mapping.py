@@ -26,21 +26,23 @@ def trimmed(read: Read) -> Read:
 
 
 @cache
-def _aligner(genome: Genome) -> mappy.Aligner:
+def aligner_of(genome: Genome) -> mappy.Aligner:
+    """Return the aligner of short reads to a genome, one a process."""
     return mappy.Aligner(seq=genome.sequence, preset="sr")
 
 
 def map_pair(genome: Genome, pair: Pair) -> tuple[sam.Record, sam.Record]:
     """Return where both reads are; nothing of a record says yet where the other one is."""
     best: dict[int, mappy.Alignment] = {}
-    for hit in _aligner(genome).map(pair.first.sequence, pair.second.sequence):
+    for hit in aligner_of(genome).map(pair.first.sequence, pair.second.sequence):
         if hit.is_primary:
             best.setdefault(hit.read_num, hit)
-    first = _record(genome, pair.first, sam.PAIRED | sam.FIRST, best.get(1))
-    return first, _record(genome, pair.second, sam.PAIRED | sam.SECOND, best.get(2))
+    first = record_of(genome, pair.first, sam.PAIRED | sam.FIRST, best.get(1))
+    return first, record_of(genome, pair.second, sam.PAIRED | sam.SECOND, best.get(2))
 
 
-def _record(genome: Genome, read: Read, flag: int, hit: mappy.Alignment | None) -> sam.Record:
+def record_of(genome: Genome, read: Read, flag: int, hit: mappy.Alignment | None) -> sam.Record:
+    """Return the record of a read that lies where a hit says, or nowhere."""
     if hit is None:
         nowhere = ("*", 0, 0, "*", "*", 0, 0)
         return sam.Record(read.name, flag | sam.UNMAPPED, *nowhere, *read[1:], ())

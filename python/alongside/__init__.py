@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from alongside import aio, errors
-    from alongside.builtin import copy, read, write
+    from alongside.builtin import copy, persist, read, write
     from alongside.directions import (
         Commutative,
         Concurrent,
@@ -77,6 +77,7 @@ __all__ = [
     "fsync",
     "io",
     "open",
+    "persist",
     "put",
     "read",
     "task",
@@ -86,7 +87,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "builtin": "copy read write",
+    "builtin": "copy persist read write",
     "directions": "Commutative Concurrent FileIn FileInOut FileOut In InOut Out",
     "files": "fsync open",
     "future": "Future",

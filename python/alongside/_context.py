@@ -25,8 +25,6 @@ record = False
 ended: Session | None = None
 """The last session that ended with objects that its tasks had changed."""
 
-layers: tuple[str, ...] = ()
-"""The folders of the storage layers of the last session that ended, highest first."""
 
 in_worker = False
 """Whether this process runs task bodies. There, calls of tasks run inline."""

@@ -8,6 +8,7 @@ when the session says so, or is gone.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pickle
 import signal
@@ -181,6 +182,11 @@ class Body:
 
     def outputs(self, result: Any) -> list[serial.Packed]:
         """What goes to the session: the returns, then the written inputs. Files are flushed."""
+        for place in self.written:
+            if not os.path.lexists(place):
+                raise FileNotFoundError(
+                    errno.ENOENT, f"{self.function.name}() ended without writing its file", place
+                )
         if self.job.durable:
             files.make_durable(self.written)
         count = self.job.returns
@@ -271,11 +277,12 @@ def report(job: Job, error: BaseException, bytes_read: int = 0, bytes_written: i
     except Exception:
         blob = None
     told = (blob, type(error).__name__, message, text)
+    moved = (bytes_read, bytes_written, files.layer_errno(error, job))
     try:
-        job.raised(_dumps(told, serial.PROTOCOL), [], bytes_read, bytes_written)
+        job.raised(_dumps(told, serial.PROTOCOL), [], *moved)
     except MemoryError:
         short = (None, told[1], message[:1000], text[-4000:])
-        job.raised(_dumps(short, serial.PROTOCOL), [], bytes_read, bytes_written)
+        job.raised(_dumps(short, serial.PROTOCOL), [], *moved)
 
 
 class Pool:

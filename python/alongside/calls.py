@@ -118,14 +118,14 @@ def _files(
             f"be the name of a file, not {what}"
         )
     path = os.fspath(value)
-    datum, known, place = session.native.file(path)
+    datum, known, _ = session.native.file(path, parameter.direction.number != IN)
     if parameter.direction.number != OUT and not known:
         raise FileNotFoundError(
             errno.ENOENT,
             f"{task.name}(): parameter {parameter.name!r} is {parameter.direction.name}, but the "
             "file does not exist and no task before this one writes it (a task that writes it "
             "needs the direction FileOut)",
-            place or path,
+            path,
         )
     direction = parameter.direction.number
     files.append((datum, direction))

@@ -47,20 +47,18 @@ def open(file: str | os.PathLike[str], mode: str = "r", *args: Any, **kwargs: An
         return _opened(name, limiter, mode, *args, **kwargs)
     session = _context.current
     if session is None:
-        return builtins.open(_on_a_layer(name), mode, *args, **kwargs)
-    datum, _, place = session.native.file(name)
+        return builtins.open(name, mode, *args, **kwargs)
+    datum, _, place = session.native.file(name, False)
     session.native.current(datum).result()
-    real = session.native.place_of(datum) or place or name
-    return _opened(real, session.native.limiter_of(real), mode, *args, **kwargs)
-
-
-def _on_a_layer(name: str) -> str:
-    """After the session: where it put the file, if it is not just here."""
-    if not os.path.isabs(name) and not os.path.exists(name):
-        for layer in _context.layers:
-            if os.path.exists(os.path.join(layer, name)):
-                return os.path.join(layer, name)
-    return name
+    real = os.fspath(session.native.place_of(datum) or place or name)
+    while True:
+        try:
+            return _opened(real, session.native.limiter_of(real), mode, *args, **kwargs)
+        except FileNotFoundError:
+            now = os.fspath(session.native.place_of(datum) or real)
+            if now == real:
+                raise
+            real = now  # it was moved meanwhile
 
 
 def fsync(file: IO[Any] | str | os.PathLike[str]) -> None:
@@ -89,6 +87,34 @@ def make_durable(paths: Iterable[str]) -> None:
     for path in paths:
         if os.path.exists(path):
             _fsync_path(path)
+
+
+LAYER_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS}
+"""What a storage layer fails of, that another may not."""
+
+
+def layer_errno(error: BaseException, job: _native.Assignment) -> int:
+    """Why the storage layer of a task may be to blame for its failure; 0: it is not."""
+    if not job.uses_files:
+        return 0
+    places = {place for place, _ in job.places()}
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError):
+            if seen.errno in LAYER_ERRORS and (seen.filename is None or seen.filename in places):
+                return seen.errno
+            # NumPy tells of a short write without its reason.
+            if seen.errno is None and any(_is_full(place) for place in places):
+                return errno.ENOSPC
+        seen = seen.__cause__ or seen.__context__
+    return 0
+
+
+def _is_full(place: str) -> bool:
+    try:
+        return os.statvfs(os.path.dirname(place)).f_bavail == 0
+    except OSError:
+        return False
 
 
 def make_folders(folder: str) -> None:

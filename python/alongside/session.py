@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from alongside import _context, _native, errors, serial
+from alongside import _context, _native, away, errors, serial
 from alongside.future import Future
 from alongside.options import Options, checked
 from alongside.task import Task
@@ -25,7 +25,7 @@ from alongside.tracking import Objects
 
 T = TypeVar("T")
 
-POLICIES = ("fcfs",)
+POLICIES = ("fcfs", "priority", "backfilling")
 SUBMITTED_FUNCTIONS_MAX = 256
 
 _BOOT = (
@@ -52,7 +52,11 @@ class Session(concurrent.futures.Executor):
     processor, at least 8, and up to 256 of those whose number their layer's bandwidth limits: with
     a `bandwidth` of their own, or `"adaptive"`).
     `storage`: a TOML file that describes the storage layers (default: the working directory).
-    `io_policy`: in which order ready I/O tasks get bandwidth: `"fcfs"`.
+    `io_policy`: in which order ready I/O tasks get bandwidth: `"fcfs"`, `"priority"` or
+        `"backfilling"`.
+    `flush`: move files that no task will use any more to the layer of their own path while no I/O
+        goes on.
+    `prefetch`: copy files that tasks are about to read to a faster layer while no I/O goes on.
     `trace`: a file to write the timeline to at the end, for Perfetto; True only records it.
     `memory`: bytes that values may take together, a number or `"4GB"` (default: 60 % of memory).
     `learned`: a JSON file of what `bandwidth="auto"` has learned: read at the start where it is
@@ -70,6 +74,8 @@ class Session(concurrent.futures.Executor):
         io_policy: str | None = None,
         trace: str | os.PathLike[str] | bool | None = None,
         *,
+        flush: bool = False,
+        prefetch: bool = False,
         memory: int | str | None = None,
         learned: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -78,6 +84,8 @@ class Session(concurrent.futures.Executor):
             "io_executors": io_executors,
             "storage": storage,
             "io_policy": io_policy,
+            "flush": flush,
+            "prefetch": prefetch,
             "trace": trace,
             "memory": memory,
             "learned": learned,
@@ -165,14 +173,15 @@ class Session(concurrent.futures.Executor):
             self.closed = True
         if not cancel and self.objects.keep_last():
             _context.ended = self
-        _context.layers = tuple(layer.path for layer in self.native.layers())
-        self.native.stop(cancel)
+        left = self.native.stop(cancel, away.progress())
         _context.live.pop(self.number, None)
         self._keep_learned()
         if self.trace:
             self.native.export_trace(self.trace)
         if _context.closed is not None:
             _context.closed(self)
+        if left:
+            raise errors.StorageError(away.message(left))
 
     def _keep_learned(self) -> None:
         """The program's own results and errors matter more than what was learned."""
@@ -410,6 +419,8 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
         "io_executors": given["io_executors"],
         "storage": None if given["storage"] is None else os.fspath(given["storage"]),
         "io_policy": policy,
+        "flush": bool(given["flush"]),
+        "prefetch": bool(given["prefetch"]),
         "record": bool(trace) or _context.record,
         "trace": None if trace is None or isinstance(trace, bool) else os.path.abspath(trace),
         "memory": memory,

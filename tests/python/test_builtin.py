@@ -188,10 +188,14 @@ def test_a_copy_onto_the_same_file_is_refused_and_destroys_nothing(request, tmp_
     data, name = tmp_path / "data", tmp_path / "name"
     data.write_bytes(b"what is kept")
     link(data, name)
-    with pytest.raises(OSError, match="source and target are the same file") as raised:
-        al.wait(al.copy(name, data))
-    assert raised.value.errno == errno.EINVAL
-    assert os.fspath(raised.value.filename) == os.fspath(data)
+    if inside and link is os.symlink:  # they are one datum
+        with pytest.raises(al.DirectionError, match="the same object or file is given twice"):
+            al.copy(name, data)
+    else:
+        with pytest.raises(OSError, match="source and target are the same file") as raised:
+            al.wait(al.copy(name, data))
+        assert raised.value.errno == errno.EINVAL
+        assert os.fspath(raised.value.filename) == os.fspath(data)
     assert data.read_bytes() == b"what is kept"
     (tmp_path / "other").write_bytes(b"longer than what is kept")
     assert al.wait(al.copy(name, tmp_path / "other")) == 12
@@ -299,7 +303,8 @@ def test_an_engine_that_cannot_be_opened_fails_the_task(session, monkeypatch):
     assert al.read("/dev/null").result(LONG) == b""
 
 
-def test_constraints_place_and_hold_them(tmp_path):
+def test_constraints_place_and_hold_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     storage = tmp_path / "storage.toml"
     (tmp_path / "disk").mkdir()
     storage.write_text(
@@ -310,7 +315,7 @@ def test_constraints_place_and_hold_them(tmp_path):
             al.write("too-much", b"x", bandwidth="200MB/s")
         done = [al.write(f"file-{i}", b"x" * 1000, bandwidth="60MB/s") for i in range(4)]
         assert [future.result(LONG) for future in done] == [1000] * 4
-    assert (tmp_path / "disk" / "file-3").read_bytes() == b"x" * 1000
+    assert (tmp_path / "file-3").read_bytes() == b"x" * 1000
 
 
 def test_the_emulated_limit_is_shared_with_other_tasks(tmp_path):

@@ -266,12 +266,12 @@ def test_files_go_to_their_layers(storage, tmp_path):
 
     with al.Session(workers=1, storage=storage):
         place = save("x/a.txt").result()
-        assert place == str(tmp_path / "fast/x/a.txt")
+        assert place.startswith(str(tmp_path / "fast")) and place.endswith("a.txt")
         with al.open("x/a.txt") as file:
             assert file.read() == "here"
         assert al.wait(read("x/a.txt")) == "here"
-    with al.open("x/a.txt") as file:
-        assert file.read() == "here"
+    assert (tmp_path / "x/a.txt").read_text() == "here"
+    assert not os.path.exists(place)
 
 
 def test_a_constraint_that_no_layer_satisfies(storage):
@@ -309,6 +309,7 @@ def test_an_emulated_limit(storage, tmp_path):
         with al.open(path, "r+") as file:
             return file.read()
 
+    storage.write_text(STORAGE.format(fast="", slow=tmp_path / "slow").split("\n\n")[1])
     with al.Session(workers=1, storage=storage):
         started = time.monotonic()
         path = str(tmp_path / "slow" / "a")

@@ -50,7 +50,7 @@ def run(storage, bandwidth, tasks, **options):
         for number in range(tasks):
             save(f"file-{number}", number)
     for number in range(tasks):
-        with open(f"slow/file-{number}", "rb") as file:
+        with open(f"file-{number}", "rb") as file:
             assert file.read() == bytes([number % 251]) * BYTES
     return session.statistics()
 
@@ -161,7 +161,7 @@ def test_built_in_tasks_are_tuned_too(storage):
     (tuned,) = session.statistics().tuned
     assert tuned.function == "write"
     for number in range(40):
-        with open(f"slow/file-{number}", "rb") as file:
+        with open(f"file-{number}", "rb") as file:
             assert file.read() == bytes([number]) * BYTES
 
 

@@ -172,6 +172,8 @@ pub struct Ended<'a> {
     pub bytes_read: u64,
     /// Bytes written to files.
     pub bytes_written: u64,
+    /// The error of its storage layer that it failed of; 0: none.
+    pub layer_errno: u32,
     /// The placed inputs that the worker still looks at; an `Unpin` follows for each.
     pub held: List<u64>,
 }
@@ -375,7 +377,7 @@ impl<'a> ToWorker<'a> {
 impl<'a> Ended<'a> {
     /// At most this many bytes does the record have, apart from `held`.
     pub(crate) fn bytes_max(&self) -> usize {
-        const FIXED_BYTES: usize = 96;
+        const FIXED_BYTES: usize = 100;
         const BLOB_BYTES: usize = 17;
         let inline = |blob: &Blob<'_>| match blob {
             Blob::Inline(bytes) => bytes.len() + BLOB_BYTES,
@@ -410,6 +412,7 @@ impl<'a> Ended<'a> {
         out.u64(self.cpu_ns);
         out.u64(self.bytes_read);
         out.u64(self.bytes_written);
+        out.u32(self.layer_errno);
         out.list(&self.held, |out, offset| out.u64(*offset));
     }
 
@@ -428,6 +431,7 @@ impl<'a> Ended<'a> {
             cpu_ns: from.u64()?,
             bytes_read: from.u64()?,
             bytes_written: from.u64()?,
+            layer_errno: from.u32()?,
             held: from.list(Reader::u64)?,
         })
     }

@@ -72,13 +72,15 @@ pub enum Next {
     Stop,
 }
 
-/// What a run moved from and to files.
+/// What a run moved from and to files, and what stopped it there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Bytes read.
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
+    /// The error of its storage layer (full, read-only, broken) that it failed of; 0: none.
+    pub layer_errno: u32,
 }
 
 /// This process as a worker. Cheap to clone; all threads share one.

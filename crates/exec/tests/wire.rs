@@ -111,6 +111,7 @@ proptest! {
         outputs in vec(owned(), 0..7),
         raised in option::of(owned()),
         [started_ns, ended_ns, cpu_ns, bytes_read, bytes_written] in any::<[u64; 5]>(),
+        layer_errno in any::<u32>(),
         held in vec(any::<u64>(), 0..9),
     ) {
         let outcome = match &raised {
@@ -120,7 +121,7 @@ proptest! {
         let held = List::from_vec(held);
         from_worker(&FromWorker::Ended(Ended {
             task, attempt, claim, outcome, started_ns, ended_ns, cpu_ns, bytes_read, bytes_written,
-            held,
+            layer_errno, held,
         }))?;
     }
 

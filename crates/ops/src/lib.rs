@@ -18,10 +18,13 @@
 //! [`Close`](Op::Close) comes after what was submitted on its descriptor before it. A `Fsync` that
 //! is to cover a write is submitted when the write's completion is there.
 //!
-//! A [`Curve`] says what storage takes in all, over how many write to it at once.
+//! A [`Curve`] says what storage takes in all, over how many write to it at once. A
+//! [`catalog`](catalog::Catalog) knows the files that are not at their own paths, and the steps by
+//! which they move.
 
 mod answer;
 mod buffer;
+pub mod catalog;
 mod curve;
 mod errno;
 mod op;

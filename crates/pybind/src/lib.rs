@@ -18,6 +18,7 @@ mod ring;
 mod session;
 mod slots;
 mod statistics;
+mod tiers;
 mod tuned;
 mod worker;
 
@@ -52,6 +53,9 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(machine::machine, module)?)?;
     module.add_function(wrap_pyfunction!(machine::read_storage, module)?)?;
     module.add_function(wrap_pyfunction!(tuned::read_learned, module)?)?;
+    module.add_function(wrap_pyfunction!(tiers::sessions_left, module)?)?;
+    module.add_function(wrap_pyfunction!(tiers::session_files, module)?)?;
+    module.add_function(wrap_pyfunction!(tiers::recover, module)?)?;
     module.add_function(wrap_pyfunction!(tuned::write_learned, module)?)?;
     Ok(())
 }

@@ -16,7 +16,7 @@ use runtime::{
 };
 
 use crate::buffer::{Given, COPY_BYTES_DETACHED_MIN};
-use crate::errors::{self, ConstraintError, StoreFullError};
+use crate::errors::{self, ConstraintError, StorageError, StoreFullError};
 use crate::fault::Fault;
 use crate::handle::{duration, future, waited, Core, Handle};
 use crate::machine::{self, Layer, Limiter};
@@ -91,6 +91,7 @@ fn builtin((name, offset, size): (&str, u64, Option<u64>)) -> PyResult<Builtin> 
         "read" => Builtin::Read { offset, size },
         "write" => Builtin::Write,
         "copy" => Builtin::Copy,
+        "persist" => Builtin::Persist,
         _ => return Err(PyValueError::new_err(format!("{name:?} is no built-in task"))),
     })
 }
@@ -98,6 +99,8 @@ fn builtin((name, offset, size): (&str, u64, Option<u64>)) -> PyResult<Builtin> 
 fn policy(text: &str) -> PyResult<PolicyKind> {
     match text {
         "fcfs" => Ok(PolicyKind::Fcfs),
+        "priority" => Ok(PolicyKind::Priority),
+        "backfilling" => Ok(PolicyKind::Backfilling),
         _ => Err(ConstraintError::new_err(format!("io_policy={text:?} is unknown"))),
     }
 }
@@ -106,7 +109,8 @@ fn policy(text: &str) -> PyResult<PolicyKind> {
 impl Session {
     #[new]
     #[pyo3(signature = (*, command, future_type, workers=None, io_executors=None, storage=None,
-                        io_policy="fcfs", record=false, memory=None))]
+                        io_policy="fcfs", flush=false, prefetch=false, record=false,
+                        memory=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments of one Python call
     fn new(
         py: Python<'_>,
@@ -116,12 +120,16 @@ impl Session {
         io_executors: Option<usize>,
         storage: Option<&str>,
         io_policy: &str,
+        flush: bool,
+        prefetch: bool,
         record: bool,
         memory: Option<u64>,
     ) -> PyResult<Session> {
         let mut options = Options {
             storage: machine::storage(storage)?,
             policy: policy(io_policy)?,
+            flush,
+            prefetch,
             record,
             worker_command: command,
             none_block: none_block(),
@@ -257,17 +265,23 @@ impl Session {
         Ok(self.inner.object(initial.inner()).map_err(errors::session)?.to_bits())
     }
 
-    /// The datum of a file, whether there is one (now, or once its task ran), and where.
-    fn file(&self, path: PathBuf) -> PyResult<(u64, bool, Option<PathBuf>)> {
-        let file = self.inner.file(&path).map_err(|error| match error {
-            FileError::Escapes { path } => PyValueError::new_err(format!(
-                "{}: the path leads out of its storage layer; use a path without leading '..', \
-                 or an absolute one",
-                path.display()
-            )),
+    /// The datum of a file that a task reads or `writes`, whether there is one (now, or once its
+    /// task ran), and where.
+    fn file(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        writes: bool,
+    ) -> PyResult<(u64, bool, Option<PathBuf>)> {
+        let file = self.inner.file(&path, writes).map_err(|error| match error {
+            FileError::Staging(text) => StorageError::new_err(text),
             FileError::Empty { .. } => PyValueError::new_err("the path of a file is empty"),
             FileError::Session(error) => errors::session(error),
         })?;
+        for warning in self.inner.take_warnings() {
+            let text = std::ffi::CString::new(warning)?;
+            PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyRuntimeWarning>(), &text, 3)?;
+        }
         Ok((file.datum.to_bits(), file.known, file.place))
     }
 
@@ -398,7 +412,24 @@ impl Session {
     }
 
     /// Ends the processes, after all tasks or at once.
-    fn stop(&self, py: Python<'_>, cancel: bool) {
-        py.detach(|| self.inner.stop(cancel));
+    /// `tell` is called with how many files were brought to their own paths, and of how many.
+    /// Gives those that could not be: own path, where it is, why.
+    fn stop(
+        &self,
+        py: Python<'_>,
+        cancel: bool,
+        tell: Option<Py<PyAny>>,
+    ) -> Vec<(PathBuf, PathBuf, String)> {
+        let mut tell = |done: usize, all: usize| {
+            let Some(tell) = &tell else { return };
+            Python::attach(|py| {
+                if let Err(error) = tell.call1(py, (done, all)) {
+                    error.write_unraisable(py, None);
+                }
+            });
+        };
+        py.detach(|| self.inner.stop_telling(cancel, &mut tell));
+        let unsettled = self.inner.unsettled().into_iter();
+        unsettled.map(|one| (one.home, one.place, one.why)).collect()
     }
 }

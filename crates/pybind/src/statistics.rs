@@ -44,6 +44,10 @@ pub(crate) struct Statistics {
     store_bytes_peak: u64,
     /// Workers that died and were replaced.
     workers_lost: u64,
+    files_moved: u64,
+    bytes_moved: u64,
+    moves_failed: u64,
+    displaced: u64,
     /// What tuning does, for each function and layer that it has met.
     tuned: Vec<Py<Tuned>>,
 }
@@ -100,6 +104,10 @@ impl Statistics {
             store_bytes: from.store_bytes,
             store_bytes_peak: from.store_bytes_peak,
             workers_lost: from.workers_lost,
+            files_moved: from.files_moved,
+            bytes_moved: from.bytes_moved,
+            moves_failed: from.moves_failed,
+            displaced: from.displaced,
             tuned: tuned.collect::<PyResult<_>>()?,
         })
     }

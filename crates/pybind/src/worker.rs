@@ -216,12 +216,12 @@ impl Assignment {
     ) -> PyResult<()> {
         let outputs =
             outputs.iter().map(|packed| self.output(py, packed)).collect::<PyResult<Vec<_>>>()?;
-        let moved = Moved { bytes_read, bytes_written };
+        let moved = Moved { bytes_read, bytes_written, layer_errno: 0 };
         self.worker.done(&mut self.inner(), outputs, moved).map_err(full)
     }
 
     /// The run raised: hands over what is known of the exception.
-    #[pyo3(signature = (data, buffers, bytes_read=0, bytes_written=0))]
+    #[pyo3(signature = (data, buffers, bytes_read=0, bytes_written=0, layer_errno=0))]
     fn raised<'py>(
         &self,
         py: Python<'py>,
@@ -229,9 +229,10 @@ impl Assignment {
         buffers: Bound<'py, PyList>,
         bytes_read: u64,
         bytes_written: u64,
+        layer_errno: u32,
     ) -> PyResult<()> {
         let exception = self.output(py, &(data, buffers))?;
-        let moved = Moved { bytes_read, bytes_written };
+        let moved = Moved { bytes_read, bytes_written, layer_errno };
         self.worker.raised(&mut self.inner(), exception, moved).map_err(full)
     }
 }

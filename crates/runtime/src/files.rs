@@ -1,18 +1,20 @@
 //! Files as data: one datum a file, and where on the layers its bytes are.
 //!
-//! A relative path names a file of the program; where it lies is the runtime's business: under
-//! the folder of a layer, chosen by the grant of the task that writes it. An absolute path stays
-//! what it is. If both mean the same place they are the same datum.
+//! What names a file is its own path, without links and "..". Where its bytes are is the runtime's
+//! business while the session lives: a task that writes it whole is given a place on the layer of
+//! its grant. A file outside all layers that was named by an absolute path stays where it is.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
+use ops::catalog::FileId;
 use sched::{DatumId, LayerId, TaskId};
 
 use crate::shell::SessionError;
 use crate::storage::LayerSpec;
+use crate::tiers::Staging;
 
 /// A file that tasks use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,16 +30,13 @@ pub struct FileDatum {
 /// Why a path cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileError {
-    /// A relative path that leads out of the folder of its layer.
-    Escapes {
-        /// As it was given.
-        path: PathBuf,
-    },
     /// A path that names no file.
     Empty {
         /// As it was given.
         path: PathBuf,
     },
+    /// Files cannot be kept on several layers.
+    Staging(String),
     /// The session cannot do anything any more.
     Session(SessionError),
 }
@@ -45,15 +44,10 @@ pub enum FileError {
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FileError::Escapes { path } => write!(
-                f,
-                "the path {} leads out of its storage layer; give an absolute path, or one \
-                 without \"..\" at its beginning",
-                path.display()
-            ),
             FileError::Empty { path } => {
                 write!(f, "the path \"{}\" names no file", path.display())
             }
+            FileError::Staging(text) => f.write_str(text),
             FileError::Session(error) => error.fmt(f),
         }
     }
@@ -61,61 +55,106 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// What names a file.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum FileKey {
-    /// Below the folder of some layer.
-    Relative(PathBuf),
-    /// At one place.
-    Real(PathBuf),
+/// One copy of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Copy {
+    /// Where it is.
+    pub(crate) place: PathBuf,
+    /// The layer of that place.
+    pub(crate) layer: Option<LayerId>,
+    /// Its number in the catalog; none: it is the file at its own path.
+    pub(crate) staged: Option<FileId>,
+    /// Its length, as far as it is known.
+    pub(crate) bytes: u64,
 }
 
 /// What is kept of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
-    pub(crate) key: FileKey,
-    /// Where its data are, or will be if a task was sent to write them.
-    pub(crate) place: Option<PathBuf>,
-    /// The layer of that place.
-    pub(crate) layer: Option<LayerId>,
+    /// Its own path.
+    pub(crate) home: PathBuf,
+    pub(crate) home_layer: Option<LayerId>,
+    /// Whether tasks may write it elsewhere.
+    pub(crate) managed: bool,
+    /// It is not to be kept after the session.
+    pub(crate) scratch: bool,
+    /// The current version, if it is not at its own path.
+    pub(crate) current: Option<Copy>,
+    /// A task changes it where it is, or failed at that.
+    pub(crate) changing: bool,
+    /// What a task was sent to write.
+    pub(crate) next: Option<(TaskId, Copy)>,
+    /// Another copy of the current version on a faster layer, to be read.
+    pub(crate) near: Option<Copy>,
+    /// Copies that moves left behind, which tasks may still read.
+    pub(crate) stale: Vec<Copy>,
     /// A task that was submitted to write it.
     pub(crate) last_writer: Option<TaskId>,
     /// Whether some task was to write it.
     pub(crate) written: bool,
 }
 
+impl File {
+    /// Where it is at its own path.
+    pub(crate) fn at_home(&self) -> Copy {
+        Copy { place: self.home.clone(), layer: self.home_layer, staged: None, bytes: 0 }
+    }
+
+    /// The current version, where it is quickest to read.
+    pub(crate) fn best(&self) -> Copy {
+        let staged = self.near.as_ref().or(self.current.as_ref());
+        staged.cloned().unwrap_or_else(|| self.at_home())
+    }
+}
+
 /// All files that the program named.
 pub(crate) struct Files {
     layers: Vec<LayerSpec>,
-    by_key: HashMap<FileKey, DatumId>,
+    by_home: HashMap<PathBuf, DatumId>,
     by_datum: HashMap<DatumId, File>,
+    /// Where copies go; none: nothing is written away from its own path.
+    pub(crate) staging: Option<Staging>,
 }
 
-/// The path without "." and with ".." resolved by name; `None`: it leads above its start.
-fn normal(path: &Path) -> Option<PathBuf> {
+/// What names a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileKey {
+    /// Its own path.
+    pub(crate) home: PathBuf,
+    /// It was named without a folder to begin at.
+    pub(crate) relative: bool,
+}
+
+/// The path without "." and with ".." resolved by name.
+fn normal(path: &Path) -> PathBuf {
     let mut parts: Vec<OsString> = Vec::new();
-    let mut normal = PathBuf::new();
     for component in path.components() {
         match component {
-            Component::Prefix(_) | Component::RootDir => normal.push(component),
-            Component::CurDir => {}
-            Component::ParentDir => {
-                parts.pop()?;
-            }
+            Component::Prefix(_) | Component::RootDir | Component::CurDir => {}
+            Component::ParentDir => drop(parts.pop()),
             Component::Normal(part) => parts.push(part.to_os_string()),
         }
     }
+    let mut normal = PathBuf::from("/");
     normal.extend(parts);
-    Some(normal)
+    normal
 }
 
-/// The absolute path with symbolic links of its folder resolved, as far as it exists.
+/// The absolute path with symbolic links resolved, as far as it exists.
 fn real(path: &Path) -> PathBuf {
-    let name = path.file_name();
-    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
-    match (folder, name) {
-        (Some(folder), Some(name)) => folder.join(name),
-        _ => normal(path).unwrap_or_else(|| path.to_path_buf()),
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    // The longest part that exists is resolved by the system, the rest by name.
+    let mut above = path.ancestors().skip(1);
+    let found = above.find_map(|above| Some((above, above.canonicalize().ok()?)));
+    match found {
+        Some((above, real)) => {
+            let rest = path.strip_prefix(above).unwrap_or(Path::new(""));
+            normal(&real.join(rest))
+        }
+        None => normal(&path),
     }
 }
 
@@ -125,7 +164,7 @@ impl Files {
         for layer in &mut layers {
             layer.path = layer.path.canonicalize().unwrap_or_else(|_| layer.path.clone());
         }
-        Files { layers, by_key: HashMap::new(), by_datum: HashMap::new() }
+        Files { layers, by_home: HashMap::new(), by_datum: HashMap::new(), staging: None }
     }
 
     pub(crate) fn get(&self, datum: DatumId) -> Option<&File> {
@@ -136,17 +175,17 @@ impl Files {
         self.by_datum.get_mut(&datum)
     }
 
+    pub(crate) fn all(&self) -> impl Iterator<Item = (DatumId, &File)> {
+        self.by_datum.iter().map(|(datum, file)| (*datum, file))
+    }
+
     /// What names the file of a path. Looks at the file system: not under the mutex.
     pub(crate) fn key(path: &Path) -> Result<FileKey, FileError> {
-        if path.is_absolute() {
-            return Ok(FileKey::Real(real(path)));
+        let names = path.components().any(|part| matches!(part, Component::Normal(_)));
+        if !names {
+            return Err(FileError::Empty { path: path.to_path_buf() });
         }
-        let given = || path.to_path_buf();
-        let relative = normal(path).ok_or_else(|| FileError::Escapes { path: given() })?;
-        if relative.as_os_str().is_empty() {
-            return Err(FileError::Empty { path: given() });
-        }
-        Ok(FileKey::Relative(relative))
+        Ok(FileKey { home: real(path), relative: path.is_relative() })
     }
 
     /// The layer that a place is on: the one with the longest path above it.
@@ -156,46 +195,16 @@ impl Files {
         longest.map(|(number, _)| LayerId(number as u32))
     }
 
-    /// The place of a file on a layer.
-    pub(crate) fn place_on(&self, key: &FileKey, layer: Option<LayerId>) -> PathBuf {
-        match key {
-            FileKey::Real(path) => path.clone(),
-            FileKey::Relative(path) => {
-                // Without a grant (compute tasks): the first layer of the description.
-                let layer = layer.map_or(0, |layer| layer.0 as usize);
-                self.layers[layer].path.join(path)
-            }
-        }
+    /// Whether tasks may write a file elsewhere than at its own path.
+    pub(crate) fn is_managed(&self, key: &FileKey) -> bool {
+        let home = self.layer_of(&key.home);
+        let elsewhere = |number| home != Some(LayerId(number as u32));
+        (key.relative || home.is_some()) && (0..self.layers.len()).any(elsewhere)
     }
 
     /// The datum of a file, if it has one.
     pub(crate) fn find(&self, key: &FileKey) -> Option<DatumId> {
-        if let Some(datum) = self.by_key.get(key) {
-            return Some(*datum);
-        }
-        match key {
-            FileKey::Real(path) => self.layers.iter().find_map(|layer| {
-                let relative = path.strip_prefix(&layer.path).ok()?.to_path_buf();
-                let datum = *self.by_key.get(&FileKey::Relative(relative))?;
-                let place = self.by_datum[&datum].place.as_ref();
-                place.is_none_or(|place| place == path).then_some(datum)
-            }),
-            FileKey::Relative(path) => self
-                .layers
-                .iter()
-                .find_map(|layer| self.by_key.get(&FileKey::Real(layer.path.join(path))).copied()),
-        }
-    }
-
-    /// Where a file is that no task has written yet. Looks at the file system.
-    pub(crate) fn look_for(layers: &[LayerSpec], key: &FileKey) -> Option<PathBuf> {
-        match key {
-            FileKey::Real(path) => path.exists().then(|| path.clone()),
-            FileKey::Relative(path) => {
-                let places = layers.iter().map(|layer| layer.path.join(path));
-                places.into_iter().find(|place| place.exists())
-            }
-        }
+        self.by_home.get(&key.home).copied()
     }
 
     pub(crate) fn layers(&self) -> &[LayerSpec] {
@@ -203,22 +212,43 @@ impl Files {
     }
 
     /// Adds a file.
-    pub(crate) fn add(&mut self, datum: DatumId, key: FileKey, found: Option<PathBuf>) {
-        let place = match &key {
-            FileKey::Real(path) => Some(path.clone()),
-            FileKey::Relative(_) => found,
+    pub(crate) fn add(&mut self, datum: DatumId, key: &FileKey, scratch: bool) {
+        let home = key.home.clone();
+        self.by_home.insert(home.clone(), datum);
+        let file = File {
+            home_layer: self.layer_of(&home),
+            managed: self.is_managed(key),
+            scratch,
+            home,
+            current: None,
+            changing: false,
+            next: None,
+            near: None,
+            stale: Vec::new(),
+            last_writer: None,
+            written: false,
         };
-        let layer = place.as_ref().and_then(|place| self.layer_of(place));
-        self.by_key.insert(key.clone(), datum);
-        let file = File { key, place, layer, last_writer: None, written: false };
         self.by_datum.insert(datum, file);
     }
 
-    /// Drops a file.
-    pub(crate) fn remove(&mut self, datum: DatumId) {
-        if let Some(file) = self.by_datum.remove(&datum) {
-            self.by_key.remove(&file.key);
-        }
+    /// The place that a task is to write a file to, on the layer of its grant (none: a compute
+    /// task).
+    pub(crate) fn place_for(&mut self, datum: DatumId, layer: Option<LayerId>) -> Option<Copy> {
+        let file = self.by_datum.get(&datum)?;
+        let staged = layer.filter(|layer| file.managed && file.home_layer != Some(*layer));
+        let staged = staged.and_then(|layer| {
+            let staging = self.staging.as_mut()?;
+            let (number, place) = staging.place(layer.0 as usize, &file.home)?;
+            Some(Copy { place, layer: Some(layer), staged: Some(number), bytes: 0 })
+        });
+        Some(staged.unwrap_or_else(|| file.at_home()))
+    }
+
+    /// Drops a file; what was kept of it.
+    pub(crate) fn remove(&mut self, datum: DatumId) -> Option<File> {
+        let file = self.by_datum.remove(&datum)?;
+        self.by_home.remove(&file.home);
+        Some(file)
     }
 }
 
@@ -227,13 +257,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_normal() {
-        let key = |path: &str| Files::key(Path::new(path));
-        assert_eq!(key("a/./b/../c"), Ok(FileKey::Relative("a/c".into())));
-        assert!(matches!(key("../c"), Err(FileError::Escapes { .. })));
-        assert!(matches!(key("a/../../c"), Err(FileError::Escapes { .. })));
-        assert!(matches!(key("a/.."), Err(FileError::Empty { .. })));
-        assert_eq!(key("/no/such/folder/../x"), Ok(FileKey::Real("/no/such/x".into())));
+    fn keys_are_real_paths() {
+        let key = |path: &str| Files::key(Path::new(path)).map(|key| (key.home, key.relative));
+        let here = std::env::current_dir().unwrap().canonicalize().unwrap();
+        assert_eq!(key("a/./b/../c"), Ok((here.join("a/c"), true)));
+        assert_eq!(key("../c"), Ok((here.parent().unwrap().join("c"), true)));
+        assert!(matches!(key("/.."), Err(FileError::Empty { .. })));
+        assert!(matches!(key(""), Err(FileError::Empty { .. })));
+        assert_eq!(key("/no/such/folder/../x"), Ok(("/no/such/x".into(), false)));
+    }
+
+    #[test]
+    fn links_lead_to_the_same_file() {
+        let folder = std::env::temp_dir().join(format!("alongside-links-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("real")).unwrap();
+        std::os::unix::fs::symlink(folder.join("real"), folder.join("link")).unwrap();
+        std::fs::write(folder.join("real/x"), b"").unwrap();
+        std::os::unix::fs::symlink("x", folder.join("real/y")).unwrap();
+        let home = |name: &str| Files::key(&folder.join(name)).unwrap().home;
+        assert_eq!(home("link/x"), home("real/x"));
+        assert_eq!(home("real/y"), home("real/x"), "the last part too");
+        assert_eq!(home("link/new/z"), home("real/new/z"));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
@@ -241,14 +286,14 @@ mod tests {
         let storage = crate::storage::Storage::default();
         let folder = storage.layers[0].path.canonicalize().unwrap();
         let mut files = Files::new(&storage.layers);
-        let (one, two) = (DatumId::from_bits(1), DatumId::from_bits(2));
-        files.add(one, FileKey::Relative("out/x".into()), None);
-        assert_eq!(files.find(&FileKey::Real(folder.join("out/x"))), Some(one));
-        files.add(two, FileKey::Real(folder.join("y")), None);
-        assert_eq!(files.find(&FileKey::Relative("y".into())), Some(two));
+        let one = DatumId::from_bits(1);
+        let key = Files::key(Path::new("out/x")).unwrap();
+        files.add(one, &key, false);
+        assert_eq!(files.find(&Files::key(&folder.join("out/x")).unwrap()), Some(one));
         assert_eq!(files.layer_of(&folder.join("y")), Some(LayerId(0)));
         assert_eq!(files.layer_of(Path::new("/")), None);
-        files.remove(two);
-        assert_eq!(files.find(&FileKey::Relative("y".into())), None);
+        assert!(!files.get(one).unwrap().managed, "there is one layer, and it is there");
+        files.remove(one);
+        assert_eq!(files.find(&key), None);
     }
 }

@@ -25,6 +25,7 @@ mod shell;
 pub mod statistics;
 pub mod storage;
 pub mod store;
+pub mod tiers;
 pub mod trace;
 mod tuning;
 
@@ -46,7 +47,7 @@ pub use sched::{
 pub use session::Session;
 pub use shell::{
     Builtin, Call, FileUse, FunctionSpec, Input, Overrides, SessionError, SpawnError, Spawned,
-    StartError,
+    StartError, Unsettled,
 };
 pub use statistics::{FunctionStatistics, Statistics};
 pub use storage::{LayerSpec, Scope, Storage, StorageError};

@@ -39,6 +39,10 @@ pub struct Options {
     pub storage: Storage,
     /// The order in which I/O tasks get grants.
     pub policy: PolicyKind,
+    /// Whether files that no task will use any more move down while no I/O goes on.
+    pub flush: bool,
+    /// Whether files that tasks are about to read are copied up while no I/O goes on.
+    pub prefetch: bool,
     /// Whether an idle worker takes tasks that wait at another.
     pub stealing: bool,
     /// Whether the whole trace is kept.
@@ -73,6 +77,8 @@ impl Default for Options {
             store_bytes_retained: 1 << 30,
             storage: Storage::default(),
             policy: PolicyKind::default(),
+            flush: false,
+            prefetch: false,
             stealing: true,
             record: false,
             worker_command: Vec::new(),

@@ -18,7 +18,7 @@ use crate::files::{FileDatum, FileError, Files};
 use crate::futures::{self, Handle, WaitEnd, WaitFor};
 use crate::options::Options;
 use crate::shell::{self, Call, FunctionSpec, SessionError, Shared, SpawnError, Spawned};
-use crate::shell::{StartError, FORKED};
+use crate::shell::{StartError, Unsettled, FORKED};
 use crate::statistics::Statistics;
 use crate::storage::Storage;
 use crate::store::{block, StoreFull, Value};
@@ -30,10 +30,14 @@ struct Inner {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// The layer that nobody described is measured, or somebody is at it.
     measured: AtomicBool,
+    /// Held by who makes the folders of the session.
+    opening: Mutex<()>,
+    unsettled: Mutex<Vec<Unsettled>>,
+    warnings: Mutex<Vec<String>>,
 }
 
 impl Inner {
-    fn stop(&self) {
+    fn stop(&self, tell: &mut dyn FnMut(usize, usize)) {
         if self.shared.forks() != crate::fork::count() {
             return;
         }
@@ -43,12 +47,14 @@ impl Inner {
             // It ended; what it had to say of a panic is in the futures.
             let _ = thread.join();
         }
+        let unsettled = self.shared.settle(tell);
+        self.unsettled.lock().extend(unsettled);
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.stop();
+        self.stop(&mut |_, _| {});
         if self.shared.forks() != crate::fork::count() {
             // A forked child has no such thread.
             std::mem::forget(self.thread.lock().take());
@@ -78,6 +84,9 @@ impl Session {
             shared,
             thread: Mutex::new(Some(thread)),
             measured: AtomicBool::new(false),
+            opening: Mutex::default(),
+            unsettled: Mutex::default(),
+            warnings: Mutex::default(),
         })))
     }
 
@@ -160,33 +169,58 @@ impl Session {
         Ok(datum.expect("the handle names the version"))
     }
 
-    /// A file, to be used by tasks in any direction. The same file is the same datum.
+    /// A file, to be used by tasks in any direction. The same file is the same datum. A task that
+    /// `writes` it may do so away from its own path.
     ///
     /// # Errors
-    /// The path cannot be used, or the session ended.
-    pub fn file(&self, path: &Path) -> Result<FileDatum, FileError> {
-        let key = Files::key(path)?;
-        let shared = self.shared();
-        let known = shared.with(|state| {
-            let layers = state.files.layers().to_vec();
-            (state.files.find(&key), layers)
-        });
-        let (known, layers) = known.map_err(FileError::Session)?;
+    /// The path cannot be used, there is no room for a catalog, or the session ended.
+    pub fn file(&self, path: &Path, writes: bool) -> Result<FileDatum, FileError> {
         // The file system is looked at without the mutex.
-        let found = Files::look_for(&layers, &key);
-        let exists = found.is_some();
-        let datum = shared.with(|state| {
-            let datum = known.or_else(|| state.files.find(&key)).unwrap_or_else(|| {
+        let key = Files::key(path)?;
+        let exists = key.home.exists();
+        let shared = self.shared();
+        let found = shared.with(|state| {
+            let datum = state.files.find(&key).unwrap_or_else(|| {
                 let datum = state.sched.add_datum(DatumKind::InPlace, None);
                 let datum = datum.expect("a datum without a version can always be made");
-                state.files.add(datum, key.clone(), found.clone());
+                state.files.add(datum, &key, false);
                 datum
             });
-            let file = state.files.get_mut(datum).expect("just found or made");
+            let file = state.files.get(datum).expect("just found or made");
             let known = file.written || exists;
-            FileDatum { datum, known, place: file.place.clone() }
+            let wants_tiers = writes && file.managed && !state.has_tiers();
+            (FileDatum { datum, known, place: Some(file.best().place) }, wants_tiers)
         });
-        datum.map_err(FileError::Session)
+        let (file, wants_tiers) = found.map_err(FileError::Session)?;
+        if wants_tiers {
+            self.open_tiers()?;
+        }
+        Ok(file)
+    }
+
+    /// Makes the folders for files away from their own paths, and the catalog, once a session.
+    fn open_tiers(&self) -> Result<(), FileError> {
+        let _one = self.0.opening.lock();
+        let shared = self.shared();
+        let known = shared.look(|state| (state.has_tiers(), state.files.layers().to_vec()));
+        let (done, layers) = known.map_err(FileError::Session)?;
+        if done {
+            return Ok(());
+        }
+        let text = |error: std::io::Error| {
+            FileError::Staging(format!(
+                "the catalog of the session cannot be made in the working directory, so files \
+                 cannot be kept on several layers: {error}"
+            ))
+        };
+        let opened = crate::tiers::open(&layers).map_err(text)?;
+        let refused = opened.problems.iter().map(|(layer, error)| {
+            let name = &layers[*layer].name;
+            format!("layer \"{name}\" takes no files of tasks: {error}")
+        });
+        self.0.warnings.lock().extend(refused);
+        let added = shared.with(|state| state.add_tiers(shared, opened));
+        added.map_err(FileError::Session)?.map_err(text)
     }
 
     /// The future of the latest version of an object or a file. For a file its value is the
@@ -377,11 +411,30 @@ impl Session {
     /// Ends the session: every process, every descriptor, all memory that no value needs.
     /// With `cancel`, tasks that run are killed; without, all tasks are waited for. In a forked
     /// child, nothing.
+    ///
+    /// Files that tasks wrote away from their own paths are brought there; what could not be is in
+    /// [`Session::unsettled`].
     pub fn stop(&self, cancel: bool) {
+        self.stop_telling(cancel, &mut |_, _| {});
+    }
+
+    /// As [`Session::stop`]; `tell` hears how many files were brought to their own paths, of how
+    /// many.
+    pub fn stop_telling(&self, cancel: bool, tell: &mut dyn FnMut(usize, usize)) {
         if !cancel {
             self.drain(None, &mut || false);
         }
         self.cancel_all();
-        self.0.stop();
+        self.0.stop(tell);
+    }
+
+    /// What the user should hear of, and was not told yet.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.warnings.lock())
+    }
+
+    /// The files that could not be brought to their own paths when the session ended.
+    pub fn unsettled(&self) -> Vec<Unsettled> {
+        self.0.unsettled.lock().clone()
     }
 }

@@ -53,6 +53,14 @@ pub struct Statistics {
     pub store_bytes_peak: u64,
     /// Workers that died and were replaced.
     pub workers_lost: u64,
+    /// Files that were moved or copied between layers while tasks ran.
+    pub files_moved: u64,
+    /// Bytes of these.
+    pub bytes_moved: u64,
+    /// Runs that failed because of their layer, and were tried on another.
+    pub displaced: u64,
+    /// Moves that could not be done.
+    pub moves_failed: u64,
     /// What tuning does, for each function and layer that it has met.
     pub tuned: Vec<TunedStatistics>,
 }

@@ -23,11 +23,11 @@ fn call(rig: &Rig, builtin: Builtin, files: &[(&Path, Direction)]) -> Call {
     let name = match builtin {
         Builtin::Read { .. } => "io:read",
         Builtin::Write => "io:write",
-        Builtin::Copy => "io:copy",
+        Builtin::Copy | Builtin::Persist => "io:copy",
     };
     let mut call = Call { builtin: Some(builtin), ..rig.call(name, "unused", vec![]) };
     for (path, direction) in files {
-        let datum = rig.session.file(path).unwrap().datum;
+        let datum = rig.session.file(path, true).unwrap().datum;
         call.files.push(FileUse { datum, direction: *direction });
     }
     call
@@ -258,7 +258,7 @@ fn a_file_of_a_task_that_the_engine_refuses_is_where_the_grant_of_the_worker_is(
     let gate_open = entered(&pipe);
     // The fast layer is free: the engine gets the task there, and refuses it. No worker is free.
     let inputs = vec![Input::Handle(made)];
-    let out = call(&rig, Builtin::Write, &[(Path::new("out"), Direction::Out)]);
+    let out = call(&rig, Builtin::Write, &[(&folder.0.join("slow/out"), Direction::Out)]);
     let refused = only(&rig, asks(8_000_000, Call { inputs, ..out }));
     rig.outcome(&write(&rig, &folder.0.join("after it"), b"x")).unwrap();
     // Meanwhile another takes all of the fast layer, and keeps it.
@@ -381,13 +381,14 @@ fn an_emulated_limit_holds_for_reads_and_writes() {
     let storage = Storage::read(&file).unwrap();
     let rig = Rig::with(Options { storage, ..options(1) });
     let begin = Instant::now();
-    rig.outcome(&write(&rig, Path::new("file"), &[1; 1_000_000])).unwrap();
+    let home = folder.0.join("disk/file");
+    rig.outcome(&write(&rig, &home, &[1; 1_000_000])).unwrap();
     let wrote = begin.elapsed();
-    rig.outcome(&read(&rig, Path::new("file"))).unwrap();
+    rig.outcome(&read(&rig, &home)).unwrap();
     let read = begin.elapsed() - wrote;
     // A tenth of a second each, less what an idle layer gives at once (5 ms).
     for time in [wrote, read] {
         assert!(time >= Duration::from_millis(94), "{time:?}");
     }
-    assert!(folder.0.join("disk/file").exists());
+    assert!(home.exists());
 }

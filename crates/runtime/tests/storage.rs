@@ -2,9 +2,11 @@
 
 mod support;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use runtime::ops::catalog::Fate;
 use runtime::storage::Curve;
+use runtime::tiers::recovery;
 use runtime::trace::RecordKind;
 use runtime::{
     Constraint, DatumId, Direction, FileError, FileUse, GraphEnd, Handle, Kind, Options, Overrides,
@@ -34,39 +36,68 @@ fn use_file(rig: &Rig, name: &str, word: &str, datum: DatumId, direction: Direct
 fn a_file_is_written_then_read() {
     let folder = Folder::new();
     let rig = Rig::with(layered(&folder));
-    let file = rig.session.file(Path::new("out.txt")).unwrap();
-    assert!(!file.known && file.place.is_none());
+    let home = folder.0.canonicalize().unwrap().join("slow/out.txt");
+    let file = rig.session.file(&home, true).unwrap();
+    assert!(!file.known && file.place == Some(home.clone()));
     let wrote = use_file(&rig, "io:write", "hello", file.datum, Direction::Out);
     let read = use_file(&rig, "io:read", "", file.datum, Direction::In);
     assert_eq!(rig.text(&read), "hello");
-    let place = folder.0.canonicalize().unwrap().join("fast/out.txt");
-    assert_eq!(rig.text(&wrote), place.to_str().unwrap());
+    let place = PathBuf::from(rig.text(&wrote));
+    assert!(place.starts_with(folder.0.canonicalize().unwrap().join("fast")), "{place:?}");
+    assert!(place.ends_with("1-out.txt") && !home.exists());
     assert_eq!(rig.session.place_of(file.datum), Some(place.clone()));
     assert_eq!(rig.session.layer_of(&place), Some((0, None)));
-    let again = rig.session.file(Path::new("./x/../out.txt")).unwrap();
+    let again = rig.session.file(&folder.0.join("slow/x/../out.txt"), true).unwrap();
     assert_eq!((again.datum, again.known), (file.datum, true));
-    assert_eq!(rig.session.file(&place).unwrap().datum, file.datum);
     let written = rig.session.current(file.datum).unwrap();
     assert_eq!(rig.text(&written), "none", "a file has no value");
     assert_eq!(rig.session.statistics().bytes_written, 5);
     let update = use_file(&rig, "io:write", "again", file.datum, Direction::InOut);
-    rig.text(&update);
+    assert_eq!(PathBuf::from(rig.text(&update)), place, "it is changed where it is");
     assert_eq!(rig.text(&use_file(&rig, "read", "", file.datum, Direction::In)), "again");
+    rig.session.stop(false);
+    assert_eq!(std::fs::read_to_string(&home).unwrap(), "again");
+    let left = [&place, &folder.0.join("fast/.alongside"), &folder.0.join("slow/.alongside")];
+    assert!(left.iter().all(|path| !path.exists()), "nothing is left: {left:?}");
+    assert_eq!(rig.session.unsettled(), vec![]);
 }
 
 #[test]
-fn files_that_were_there_and_paths_that_lead_out() {
+fn a_file_that_cannot_come_home_is_told_and_recovered() {
     let folder = Folder::new();
     let rig = Rig::with(layered(&folder));
-    std::fs::write(folder.0.join("slow/old"), "from before").unwrap();
-    let old = rig.session.file(Path::new("old")).unwrap();
+    let home = folder.0.canonicalize().unwrap().join("slow/taken/out.txt");
+    let file = rig.session.file(&home, true).unwrap();
+    rig.text(&use_file(&rig, "io:write", "hello", file.datum, Direction::Out));
+    std::fs::write(folder.0.join("slow/taken"), "a file where a folder has to be").unwrap();
+    rig.session.stop(false);
+    let [one] = &rig.session.unsettled()[..] else { panic!("one is still away") };
+    assert_eq!((&one.home, one.place.is_file()), (&home, true));
+    assert!(one.why.contains("slow/taken"), "{}", one.why);
+    let here = std::env::current_dir().unwrap();
+    let sessions = recovery::sessions(&here).unwrap();
+    let ours = |left: &&recovery::Left| left.files.iter().any(|file| file.home == home);
+    let left = sessions.iter().find(ours).unwrap();
+    assert!(!left.alive && left.files[0].whole);
+    std::fs::remove_file(folder.0.join("slow/taken")).unwrap();
+    let recovered = recovery::recover(&left.folder, false).unwrap();
+    assert_eq!((recovered.len(), recovered[0].fate), (1, Fate::BringHome));
+    assert_eq!(std::fs::read_to_string(&home).unwrap(), "hello");
+    assert!(!left.folder.exists() && !one.place.exists());
+}
+
+#[test]
+fn files_that_were_there_and_paths_that_name_none() {
+    let folder = Folder::new();
+    let rig = Rig::with(layered(&folder));
+    let path = folder.0.join("slow/old");
+    std::fs::write(&path, "from before").unwrap();
+    let old = rig.session.file(&path, false).unwrap();
     assert!(old.known);
     assert_eq!(rig.session.layer_of(&old.place.unwrap()), Some((1, Some(Curve::flat(5_000_000)))));
     assert_eq!(rig.text(&use_file(&rig, "io:read", "", old.datum, Direction::In)), "from before");
     assert_eq!(rig.text(&rig.session.current(old.datum).unwrap()), "none");
-    let error = rig.session.file(Path::new("../x")).unwrap_err();
-    assert!(matches!(error, FileError::Escapes { .. }) && error.to_string().contains("../x"));
-    assert!(matches!(rig.session.file(Path::new(".")), Err(FileError::Empty { .. })));
+    assert!(matches!(rig.session.file(Path::new("."), false), Err(FileError::Empty { .. })));
     rig.session.forget_datum(old.datum);
     let mut call = rig.call("io:read", "", vec![]);
     call.files.push(FileUse { datum: old.datum, direction: Direction::In });
@@ -77,13 +108,13 @@ fn files_that_were_there_and_paths_that_lead_out() {
 fn what_does_not_fit_the_fast_layer_goes_to_the_slow_one() {
     let folder = Folder::new();
     let rig = Rig::with(layered(&folder));
-    let file = rig.session.file(Path::new("big")).unwrap();
+    let home = folder.0.canonicalize().unwrap().join("slow/big");
+    let file = rig.session.file(&home, true).unwrap();
     let constraint = Constraint { bandwidth: 1_000_000, size: 2_000_000 };
     let overrides = Overrides { constraint: Some(constraint), ..Overrides::default() };
     let mut call = runtime::Call { overrides, ..rig.call("io:write", "x", vec![]) };
     call.files.push(FileUse { datum: file.datum, direction: Direction::Out });
-    rig.text(&rig.submit(call.clone()).returns[0]);
-    assert!(rig.session.place_of(file.datum).unwrap().ends_with("slow/big"));
+    assert_eq!(PathBuf::from(rig.text(&rig.submit(call.clone()).returns[0])), home);
     let constraint = Constraint { bandwidth: 0, size: u64::MAX };
     call.overrides.constraint = Some(Constraint { bandwidth: 1 << 40, ..constraint });
     let refused = rig.session.spawn(call).unwrap_err();

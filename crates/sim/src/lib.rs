@@ -10,7 +10,8 @@
 //! `run` puts a seed through all that, `shrink` makes a failing program small. [`experiment`] runs
 //! whole applications on [`storage`] with congestion, without faults. [`cli`], [`rate`] and
 //! [`experiment`] are what `cargo xtask sim`, `rate` and `experiment` call; [`tiers`] does the
-//! same for storage layers.
+//! same for storage layers. [`power`] is a simulation of its own: files that move between layers
+//! while the power goes.
 #![forbid(unsafe_code)]
 
 pub mod checkers;
@@ -22,6 +23,7 @@ mod generate;
 pub mod hash;
 mod main_thread;
 mod mover;
+pub mod power;
 pub mod program;
 pub mod rate;
 mod run;

@@ -29,9 +29,9 @@ impl Curve {
         Curve(points.to_vec())
     }
 
-    /// A curve through measured points, of which there is at least one. Beyond the last it goes on as
-    /// it came down from its peak: as the power of the number of tasks that fits these points best
-    /// (least squares of the logarithms). A curve that has not come down stays flat.
+    /// A curve through measured points, of which there is at least one. Beyond the last it goes on
+    /// as it came down from its peak: as the power of the number of tasks that fits these points
+    /// best (least squares of the logarithms). A curve that has not come down stays flat.
     pub fn fitted(measured: &[(f64, f64)]) -> Curve {
         let mut points = measured.to_vec();
         let peak = (0..points.len()).max_by(|a, b| points[*a].1.total_cmp(&points[*b].1));

@@ -1,4 +1,5 @@
-//! The project's own commands: `cargo xtask tidy | diagrams | sim | rate | experiment | tiers`.
+//! The project's own commands: `cargo xtask tidy | diagrams | sim | power | rate |
+//! experiment | tiers`.
 
 mod diagrams;
 mod disks;
@@ -12,6 +13,7 @@ const USAGE: &str = "usage:
   cargo xtask tidy                          check the style of the whole tree
   cargo xtask diagrams [--check]            write docs/states.md (or say whether it is current)
   cargo xtask sim [--seeds N] [--start S]   run the scheduler on random programs with faults
+  cargo xtask power [--seeds N] [--start S] stop moves of files by kill -9 and loss of power
   cargo xtask rate                          scheduler events a second, from 10^3 to 10^6 tasks
   cargo xtask experiment [APPLICATION...]   published I/O experiments on modelled storage
   cargo xtask tiers [WORKLOAD...]           published experiments on storage layers
@@ -49,6 +51,7 @@ fn command(arguments: &mut lexopt::Parser) -> Result<ExitCode, Box<dyn std::erro
             diagrams(check)
         }
         Some(Value(name)) if name == "sim" => Ok(sim::cli(&rest(arguments)?)),
+        Some(Value(name)) if name == "power" => Ok(sim::power::cli(&rest(arguments)?)),
         Some(Value(name)) if name == "rate" => Ok(sim::rate::cli(&rest(arguments)?)),
         Some(Value(name)) if name == "tiers" => Ok(sim::tiers::cli(&rest(arguments)?)),
         Some(Value(name)) if name == "experiment" => {

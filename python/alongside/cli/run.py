@@ -35,6 +35,12 @@ def add_to(commands: Any) -> None:
     session.add_argument("--io-executors", type=int, metavar="N", help="I/O tasks at once")
     session.add_argument("--storage", metavar="FILE", help="TOML description of the storage layers")
     session.add_argument("--io-policy", choices=POLICIES, help="order of ready I/O tasks")
+    session.add_argument(
+        "--flush", action="store_true", default=None, help="move cold files down between I/O"
+    )
+    session.add_argument(
+        "--prefetch", action="store_true", default=None, help="copy files up before they are read"
+    )
     session.add_argument("--memory", metavar="SIZE", help='most that values take, such as "4GB"')
     session.add_argument("--learned", metavar="FILE.json", help="keep what auto has learned")
     session.add_argument("--trace", metavar="FILE.json", help="write a timeline for Perfetto")
@@ -70,8 +76,8 @@ class Watch:
         self.lock = threading.RLock()
         self.session: Session | None = None
         self.ended: list[Session] = []
-        names = ("workers", "io_executors", "storage", "io_policy", "memory", "trace", "learned")
-        given = {name: getattr(options, name) for name in names}
+        names = ("workers", "io_executors", "storage", "io_policy", "flush", "prefetch", "memory")
+        given = {name: getattr(options, name) for name in (*names, "trace", "learned")}
         _context.session_options = {k: v for k, v in given.items() if v is not None}
         _context.record = bool(options.graph)
         _context.autostart = self.start

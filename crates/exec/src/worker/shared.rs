@@ -312,6 +312,7 @@ impl Shared {
             cpu_ns: CpuMark::end(assignment.thread, assignment.started_ns, ended_ns),
             bytes_read: moved.bytes_read,
             bytes_written: moved.bytes_written,
+            layer_errno: moved.layer_errno,
             held: Default::default(),
         };
         // The most that the record can be, to have its place before the pins are locked.

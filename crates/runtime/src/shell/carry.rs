@@ -50,10 +50,10 @@ impl State {
             }
             Instruction::Discard { version } => drop(self.versions.remove(version)),
             Instruction::Forgotten { task, failure } => self.forgotten(shared, task, failure),
-            Instruction::Move { .. }
-            | Instruction::DropCopy { .. }
-            | Instruction::Remove { .. }
-            | Instruction::HoldMoves { .. } => {}
+            Instruction::Move { datum, to, keep, .. } => self.begin_move(datum, to, keep),
+            Instruction::DropCopy { datum, .. } => self.drop_copy(datum),
+            Instruction::Remove { datum } => self.remove_file(datum),
+            Instruction::HoldMoves { hold } => self.hold_moves(hold),
         }
     }
 

@@ -15,9 +15,12 @@
 mod builtin;
 mod carry;
 mod drop_queue;
+mod moves;
+mod outage;
 mod receive;
 mod run;
 mod signals;
+mod staged;
 mod start;
 mod state;
 mod stop;
@@ -45,6 +48,7 @@ use crate::store::Store;
 
 pub use builtin::Builtin;
 use drop_queue::DropQueue;
+pub use staged::Unsettled;
 pub(crate) use start::start;
 pub use start::StartError;
 pub(crate) use state::State;

@@ -7,6 +7,7 @@ use sched::{Direction, Event, ExecutorId, Kind, Outcome, TaskId, VersionId};
 use smallvec::SmallVec;
 
 use super::run::runtime_error;
+use super::staged::Ending;
 use super::state::{Standing, State};
 use super::workers::Worker;
 use super::Shared;
@@ -24,6 +25,8 @@ pub(super) struct Ran {
     pub(super) cpu_ns: u64,
     pub(super) bytes_read: u64,
     pub(super) bytes_written: u64,
+    /// The error of its layer that it failed of; 0: none.
+    pub(super) layer_errno: i32,
 }
 
 impl Ran {
@@ -179,6 +182,7 @@ impl State {
             cpu_ns: ended.cpu_ns,
             bytes_read: ended.bytes_read,
             bytes_written: ended.bytes_written,
+            layer_errno: ended.layer_errno as i32,
         };
         // The worker is not in the table while its reports are taken.
         let busy = (worker.sent > 0).then_some((worker.kind, worker.busy_since_ns));
@@ -187,11 +191,8 @@ impl State {
             Ok(values) => self.keep_all(id, values),
             Err(payload) => Outcome::Raised(payload),
         };
-        self.take_back(id);
-        let executor = worker.executor;
-        self.tell_moved(id, &run);
-        let ended = Event::Ended { task: id, executor, outcome, ran: run.ns() };
-        self.sched.handle(exec::now_ns(), ended, &mut self.out);
+        let (executor, attempt) = (worker.executor, ended.attempt);
+        self.finish(Ending { executor, id, attempt, run, outcome });
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::state::{Sent, State};
 use super::Shared;
+use crate::files::Copy;
 use crate::store::{Pin, StoreFull, Value};
 use crate::trace::RecordKind;
 use crate::RUNTIME_ERROR_PREFIX;
@@ -41,6 +42,14 @@ impl State {
         if self.engines.has(place.executor) {
             return self.run_by_engine(id, place);
         }
+        if self.begins_later(id, place) {
+            return;
+        }
+        self.run_now(shared, id, place);
+    }
+
+    /// Sends a task to a worker.
+    pub(super) fn run_now(&mut self, shared: &Arc<Shared>, id: TaskId, place: Place) {
         self.place_files(id, place.layer);
         let ready = self.copy_for_groups(shared, id);
         self.send_function(id, place.executor);
@@ -107,21 +116,6 @@ impl State {
         Ok(())
     }
 
-    /// Decides where the files of a task are that are nowhere yet. For the executor that runs it:
-    /// one that refuses gives the grant back, and the next may be on another layer.
-    pub(super) fn place_files(&mut self, id: TaskId, layer: Option<LayerId>) {
-        let task = self.tasks.get(id).expect("only live tasks run");
-        for (datum, _) in &task.files {
-            let Some(file) = self.files.get(*datum).filter(|file| file.place.is_none()) else {
-                continue;
-            };
-            let place = self.files.place_on(&file.key, layer);
-            let layer = self.files.layer_of(&place);
-            let file = self.files.get_mut(*datum).expect("looked up above");
-            (file.place, file.layer) = (Some(place), layer);
-        }
-    }
-
     /// Sends the function of a task, if the worker does not have it.
     fn send_function(&mut self, id: TaskId, executor: ExecutorId) {
         let id = self.tasks.get(id).expect("only live tasks run").function;
@@ -135,6 +129,9 @@ impl State {
 
     fn send(&mut self, shared: &Arc<Shared>, id: TaskId, place: Place) -> Result<Sent, StoreFull> {
         let task = self.tasks.get(id).expect("only live tasks run");
+        let uses = task.files.iter();
+        let copies = uses.map(|(datum, way)| self.copy_for(id, *datum, *way));
+        let copies: SmallVec<[Copy; 1]> = copies.collect();
         let none = Blob::Inline(&self.none);
         let value = |version| self.versions.get(version)?.value.as_ref();
         let mut inputs: List<(InputMode, Blob<'_>)> = List::new();
@@ -158,12 +155,9 @@ impl State {
                 writes.push(position as u32);
             }
         }
-        let paths = task.files.iter().map(|(datum, _)| {
-            let file = self.files.get(*datum).expect("kept while tasks use it");
-            let place = file.place.as_ref().expect("placed above");
-            let layers = self.files.layers();
-            let limited = file.layer.filter(|layer| layers[layer.0 as usize].limit.is_some());
-            Path { bytes: place.as_os_str().as_bytes(), limiter: limited.map(|layer| layer.0) }
+        let paths = copies.iter().map(|copy| Path {
+            bytes: copy.place.as_os_str().as_bytes(),
+            limiter: self.limiter_of(copy),
         });
         let mut run = Run {
             task: id.to_bits(),

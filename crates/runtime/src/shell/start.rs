@@ -60,7 +60,8 @@ fn state(options: &Options) -> Result<State, StartError> {
         stealing: options.stealing,
         pipeline_tasks_max: PIPELINE_TASKS_MAX,
         pipeline_ns_max: PIPELINE_NS_MAX,
-        ..Config::default()
+        flush: options.flush,
+        prefetch: options.prefetch,
     });
     let started_ns = exec::now_ns();
     let names = layers.iter().map(|layer| layer.name.clone()).collect();
@@ -80,6 +81,7 @@ fn state(options: &Options) -> Result<State, StartError> {
         labels: HashMap::new(),
         label_names: Vec::new(),
         files: Files::new(layers),
+        tiers: None,
         workers: Workers::default(),
         engines: Engines::default(),
         trace,

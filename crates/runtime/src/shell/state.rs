@@ -12,6 +12,7 @@ use sched::{
 use smallvec::SmallVec;
 
 use super::builtin::{Builtin, Engines};
+use super::staged::Tiers;
 use super::table::Table;
 use super::workers::Workers;
 use crate::files::Files;
@@ -106,6 +107,8 @@ pub(crate) struct Task {
     pub(crate) durable: bool,
     pub(crate) bandwidth: u64,
     pub(crate) sent: Option<Sent>,
+    /// Where it is to begin when the catalog says so: executor and attempt.
+    pub(crate) deferred: Option<(ExecutorId, u32)>,
 }
 
 /// A function that tasks name.
@@ -137,6 +140,7 @@ pub(crate) struct State {
     /// The names of the labels in the trace.
     pub(crate) label_names: Vec<u32>,
     pub(crate) files: Files,
+    pub(super) tiers: Option<Tiers>,
     pub(crate) workers: Workers,
     pub(super) engines: Engines,
     pub(crate) trace: Trace,
@@ -240,7 +244,7 @@ impl State {
 
     /// Where a file's data are now, if that is known.
     pub(crate) fn place_of(&self, datum: DatumId) -> Option<PathBuf> {
-        self.files.get(datum).and_then(|file| file.place.clone())
+        self.files.get(datum).map(|file| file.best().place)
     }
 
     /// Ends everything that waits, with an error.

@@ -242,6 +242,7 @@ impl State {
             durable,
             bandwidth,
             sent: None,
+            deferred: None,
         };
         self.tasks.insert(id, task);
         if spec.kind == Kind::Engine {
@@ -300,14 +301,23 @@ impl State {
         })
     }
 
-    /// The layer that an I/O task has to use: where a file is that it writes, or else reads.
+    /// The layer that an I/O task has to use: where a file is that it changes in place, or else
+    /// where one is that it reads, unless it writes others, which go to any layer.
     fn layer_for(&self, files: &[FileUse]) -> Option<LayerId> {
-        let layer_of = |file: &FileUse| {
-            let file = self.files.get(file.datum)?;
-            file.place.as_ref().and(file.layer)
+        let tied = |file: &&FileUse| {
+            let found = self.files.get(file.datum);
+            file.direction != Direction::Out || !found.is_some_and(|found| found.managed)
         };
-        let written = files.iter().filter(|file| file.direction.writes()).find_map(layer_of);
-        written.or_else(|| files.iter().find_map(layer_of))
+        let layer_of = |file: &FileUse| {
+            let found = self.files.get(file.datum)?;
+            let nowhere = found.written && found.current.is_none() && found.managed;
+            found.best().layer.filter(|_| !nowhere)
+        };
+        let mut written = files.iter().filter(|file| file.direction.writes()).peekable();
+        if written.peek().is_some() {
+            return written.filter(tied).find_map(layer_of);
+        }
+        files.iter().find_map(layer_of)
     }
 
     /// Makes room for the versions of a new task (which may be over already, if something

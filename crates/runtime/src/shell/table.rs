@@ -67,6 +67,10 @@ impl<K: Id, T> Table<K, T> {
         self.len
     }
 
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+        self.iter().map(|(_, entry)| entry)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &T)> {
         self.slots.iter().flatten().map(|(id, entry)| (*id, entry))
     }

@@ -34,6 +34,7 @@ struct Picture {
     ends: HashMap<u64, u64>,
     edges: Vec<(u64, u64)>,
     counters: Vec<Record>,
+    moves: Vec<Record>,
     executors: HashMap<u32, Record>,
     compute_rows: Vec<(u32, String)>,
     io_rows: u32,
@@ -53,6 +54,7 @@ impl Picture {
                 picture.ends.insert(record.task, record.amount);
             }
             RecordKind::Granted | RecordKind::Store => picture.counters.push(record),
+            RecordKind::Moved => picture.moves.push(record),
             RecordKind::ExecutorUp => {
                 picture.executors.insert(record.executor, record);
             }
@@ -106,6 +108,9 @@ pub(crate) fn write_chrome(trace: &Snapshot, out: &mut dyn Write) -> io::Result<
     for record in &picture.counters {
         write_counter(trace, record, out)?;
     }
+    for moved in &picture.moves {
+        write_move(trace, moved, out)?;
+    }
     for rate in achieved(picture.runs.iter().map(|run| &run.record)) {
         write_achieved(trace, &rate, out)?;
     }
@@ -113,6 +118,13 @@ pub(crate) fn write_chrome(trace: &Snapshot, out: &mut dyn Write) -> io::Result<
 }
 
 fn write_rows(picture: &Picture, out: &mut dyn Write) -> io::Result<()> {
+    if !picture.moves.is_empty() {
+        writeln!(
+            out,
+            "{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":{LAYERS},\"tid\":0,\
+             \"args\":{{\"name\":\"files moved\"}}}},"
+        )?;
+    }
     let groups = [(COMPUTE, "compute workers"), (IO, "I/O executors"), (LAYERS, "layers")];
     for (group, name) in groups {
         writeln!(
@@ -211,6 +223,20 @@ fn write_counter(trace: &Snapshot, record: &Record, out: &mut dyn Write) -> io::
          \"args\":{{\"tasks\":{}}}}},",
         record.amount as f64 / 1e6,
         record.other
+    )
+}
+
+/// A file that the runtime moved: on a row of its own below the layers.
+fn write_move(trace: &Snapshot, moved: &Record, out: &mut dyn Write) -> io::Result<()> {
+    let name = |layer: u32| if layer == NOTHING { "own path" } else { trace.layer(layer) };
+    writeln!(
+        out,
+        "{{\"name\":{},\"cat\":\"move\",\"ph\":\"X\",\"pid\":{LAYERS},\"tid\":0,\"ts\":{},\
+         \"dur\":{},\"args\":{{\"bytes\":{}}}}},",
+        quoted(&format!("{} to {}", name(moved.layer), name(moved.executor))),
+        micros(moved.time_ns.saturating_sub(trace.base_ns)),
+        micros(moved.amount),
+        moved.other
     )
 }
 

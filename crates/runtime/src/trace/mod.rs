@@ -45,10 +45,13 @@ pub enum RecordKind {
     ExecutorLost = 7,
     /// The object store changed; amount: bytes in use.
     Store = 8,
+    /// A file was moved or copied between layers; time: the start; amount: nanoseconds; other:
+    /// bytes; layer: from where; executor: the layer that it went to, or [`NOTHING`].
+    Moved = 9,
 }
 
 impl RecordKind {
-    const ALL: [RecordKind; 9] = [
+    const ALL: [RecordKind; 10] = [
         RecordKind::Submitted,
         RecordKind::Edge,
         RecordKind::Sent,
@@ -58,6 +61,7 @@ impl RecordKind {
         RecordKind::ExecutorUp,
         RecordKind::ExecutorLost,
         RecordKind::Store,
+        RecordKind::Moved,
     ];
 
     /// A stable name, for other languages.
@@ -72,6 +76,7 @@ impl RecordKind {
             RecordKind::ExecutorUp => "executor_up",
             RecordKind::ExecutorLost => "executor_lost",
             RecordKind::Store => "store",
+            RecordKind::Moved => "moved",
         }
     }
 }

@@ -173,7 +173,8 @@ fn memory_or_file(
         "write" => {
             let path = OsStr::from_bytes(run.paths[0].bytes);
             std::fs::write(path, word(0)).map_err(|error| format!("{path:?}: {error}"))?;
-            let moved = Moved { bytes_read: 0, bytes_written: word(0).len() as u64 };
+            let moved =
+                Moved { bytes_read: 0, bytes_written: word(0).len() as u64, layer_errno: 0 };
             let place = path.to_string_lossy().into_owned();
             Ok(Made { pickles: vec![place], buffer: Vec::new(), moved })
         }

@@ -78,8 +78,8 @@ impl Disks {
         vec![Disks::published("", &KNEE), Disks::published(" on grid", &ON_GRID)]
     }
 
-    /// The static constraints to try, in bytes a second: those of the thesis for a disk of 450 MB/s,
-    /// for others as many, the highest their whole bandwidth, each half of the next.
+    /// The static constraints to try, in bytes a second: those of the thesis for a disk of 450
+    /// MB/s, for others as many, the highest their whole bandwidth, each half of the next.
     pub(super) fn sweep(&self) -> [u64; 8] {
         if self.bandwidth == PUBLISHED_MB * MB {
             return SWEEP_MB.map(|mb| mb * MB);

@@ -69,8 +69,8 @@ impl Case {
     fn table(&self) -> String {
         let best = self.best_static();
         let mut text = format!("{}\n", self.name);
-        text +=
-            "  policy                total s  of baseline  of best static   write s   MB/s  found\n";
+        text += "  policy                total s  of baseline  of best static   write s   MB/s  ";
+        text += "found\n";
         for Line { name, outcomes } in &self.lines {
             let total = outcomes.total_ns as f64 / 1e9;
             let _ = writeln!(

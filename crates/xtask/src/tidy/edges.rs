@@ -13,7 +13,7 @@ const ALLOWED: [(&str, &[&str]); 11] = [
     ("engine", &["ops"]),
     ("exec", &["ops"]),
     ("runtime", &["graph", "sched", "ops", "engine", "exec"]),
-    ("sim", &["graph", "sched"]),
+    ("sim", &["graph", "sched", "ops"]),
     ("capi", &["runtime"]),
     ("preload", &["runtime"]),
     ("pybind", &["runtime"]),

@@ -9,6 +9,7 @@
 
 mod folders;
 mod memory;
+mod persist;
 mod thread;
 mod work;
 
@@ -16,11 +17,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use sched::{DatumId, Event, ExecutorId, Kind, NodeId, Outcome, TaskId};
-use smallvec::{smallvec, SmallVec};
+use sched::{Event, ExecutorId, Kind, NodeId, Outcome, TaskId};
+use smallvec::smallvec;
 
+use super::outage::is_of_layer;
 use super::receive::Ran;
 use super::run::Place;
+use super::staged::Ending;
 use super::state::{Sent, State};
 use crate::store::block;
 use crate::store::Value;
@@ -49,6 +52,8 @@ pub enum Builtin {
     Write,
     /// Copies the first file to the second. Gives how many bytes.
     Copy,
+    /// Brings the first file to its own path. Gives how many bytes were moved: 0 if it was there.
+    Persist,
 }
 
 /// One executor, as the scheduler sees it.
@@ -142,6 +147,9 @@ impl State {
     /// Sends a task to the engine, or says that the engine cannot do it.
     pub(super) fn run_by_engine(&mut self, id: TaskId, place: Place) {
         let Place { executor, attempt, layer } = place;
+        if self.tasks.get(id).is_some_and(|task| task.builtin == Some(Builtin::Persist)) {
+            return self.persist(id, place);
+        }
         let Some(work) = self.work(id) else {
             let refused = Event::Refused { task: id, executor };
             self.sched.handle(exec::now_ns(), refused, &mut self.out);
@@ -149,8 +157,11 @@ impl State {
         };
         self.place_files(id, layer);
         let task = self.tasks.get(id).expect("only live tasks run");
-        let files: SmallVec<[DatumId; 2]> = task.files.iter().map(|(datum, _)| *datum).collect();
-        let mut files = files.into_iter().map(|datum| self.file_of(datum));
+        let mut files = task.files.iter().map(|(datum, way)| {
+            let copy = self.copy_for(id, *datum, *way);
+            let limiter = self.limiter_of(&copy);
+            File::new(copy.place, limiter)
+        });
         let (first, second) = (files.next(), files.next());
         drop(files);
         let files = match work {
@@ -171,14 +182,6 @@ impl State {
         self.was_sent(id, sent);
     }
 
-    fn file_of(&self, datum: DatumId) -> File {
-        let file = self.files.get(datum).expect("kept while tasks use it");
-        let layers = self.files.layers();
-        let limited = file.layer.filter(|layer| layers[layer.0 as usize].limit.is_some());
-        let place = file.place.clone().expect("placed before it is sent");
-        File::new(place, limited.map(|layer| layer.0))
-    }
-
     /// What a task moves; `None`: the engine cannot.
     fn work(&self, id: TaskId) -> Option<Work> {
         let task = self.tasks.get(id).expect("only live tasks run");
@@ -189,6 +192,7 @@ impl State {
         Some(match task.builtin? {
             Builtin::Read { offset, size } => Work::Read { offset, size },
             Builtin::Copy => Work::Copy,
+            Builtin::Persist => return None,
             Builtin::Write => Work::Write(self.data(id)?),
         })
     }
@@ -216,7 +220,7 @@ impl State {
 
     /// A task that the engine did is over.
     fn built_in_over(&mut self, finished: Finished) {
-        let Finished { ticket, started_ns, bytes_read, bytes_written, outcome } = finished;
+        let Finished { ticket, started_ns, bytes_read, bytes_written, errno, outcome } = finished;
         let Ticket { task: id, executor, attempt, .. } = ticket;
         self.at = Some(id);
         let ended_ns = exec::now_ns();
@@ -225,16 +229,22 @@ impl State {
         }
         if self.is_at(executor, id, attempt) {
             let cpu_ns = 0;
-            let ran = Ran { executor, started_ns, ended_ns, cpu_ns, bytes_read, bytes_written };
+            let layer_errno = if is_of_layer(errno) { errno } else { 0 };
+            let ran = Ran {
+                executor,
+                started_ns,
+                ended_ns,
+                cpu_ns,
+                bytes_read,
+                bytes_written,
+                layer_errno,
+            };
             self.count_run(id, &ran, None);
             let outcome = match outcome {
                 Ok(value) => self.keep_all(id, smallvec![value]),
                 Err(payload) => Outcome::Raised(payload),
             };
-            self.take_back(id);
-            self.tell_moved(id, &ran);
-            let ended = Event::Ended { task: id, executor, outcome, ran: ran.ns() };
-            self.sched.handle(ended_ns, ended, &mut self.out);
+            self.finish(Ending { executor, id, attempt, run: ran, outcome });
         }
         self.lose_idle_engine(executor);
     }

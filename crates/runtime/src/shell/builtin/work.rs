@@ -171,6 +171,8 @@ pub(super) struct Finished {
     pub(super) started_ns: u64,
     pub(super) bytes_read: u64,
     pub(super) bytes_written: u64,
+    /// The error of the system that it failed of at the file that it writes; 0: none.
+    pub(super) errno: i32,
     /// Its value, or the payload of its failure.
     pub(super) outcome: Result<Value, Arc<[u8]>>,
 }
@@ -476,12 +478,22 @@ impl Job {
                 .map_err(|full| Trouble::Runtime(full.to_string())),
             (None, None) => Ok(Value::inline(pickle::number(self.done))),
         };
+        let errno = self.errno(&value);
         Finished {
             ticket: self.ticket,
             started_ns: self.started_ns,
             bytes_read: read,
             bytes_written: written,
+            errno,
             outcome: value.map_err(|trouble| payload(&trouble)),
+        }
+    }
+
+    /// The error that a task failed of, if the file that it writes had it.
+    fn errno(&self, value: &Result<Value, Trouble>) -> i32 {
+        match (value, &self.target) {
+            (Err(Trouble::System(errno, path)), Some(target)) if *path == target.path => errno.0,
+            _ => 0,
         }
     }
 
@@ -527,7 +539,7 @@ fn payload(trouble: &Trouble) -> Arc<[u8]> {
 
 /// The payload of a failure that the system told, or could have told; `text` stands for its own
 /// words, if it is not empty.
-fn system_error(errno: Errno, path: &Path, text: &str) -> Arc<[u8]> {
+pub(super) fn system_error(errno: Errno, path: &Path, text: &str) -> Arc<[u8]> {
     let path = path.as_os_str().as_bytes();
     let end = if text.is_empty() { "" } else { "\0" };
     let (errno, end, text) = (errno.0.to_le_bytes(), end.as_bytes(), text.as_bytes());

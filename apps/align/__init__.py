@@ -1,0 +1,1 @@
+"""Aligns files of reads to two reference genomes, and writes results of two sizes."""

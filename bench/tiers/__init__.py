@@ -1,0 +1,1 @@
+"""Storage layers: what policies, flush and prefetch gain over the slow layer alone."""

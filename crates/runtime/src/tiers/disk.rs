@@ -1,0 +1,290 @@
+//! The steps of a move on a real file system.
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use exec::limiter::{Limiters, Writer};
+use ops::catalog::Step;
+use parking_lot::Mutex;
+
+use super::{Hold, Journal};
+
+/// What is copied between two looks at whether the move has to wait.
+const CHUNK_BYTES: usize = 4 << 20;
+/// The same where a layer's bandwidth is emulated: it is shared in small parts.
+const LIMITED_CHUNK_BYTES: usize = 256 << 10;
+
+/// The emulated bandwidths that a copy has to keep to.
+#[derive(Default)]
+pub(crate) struct Limits {
+    all: Option<Limiters>,
+    layers: [Option<u32>; 2],
+}
+
+impl Limits {
+    /// Of the layers that a copy reads and writes, those with an emulated bandwidth.
+    pub(crate) fn new(all: Limiters, layers: [Option<u32>; 2]) -> Limits {
+        Limits { all: Some(all), layers }
+    }
+
+    fn writers(&self) -> Vec<Writer> {
+        let Some(all) = &self.all else { return Vec::new() };
+        self.layers.iter().flatten().map(|layer| all.writer(*layer)).collect()
+    }
+}
+
+/// What carrying out steps needs.
+pub(super) struct Carrier<'a> {
+    pub(super) journal: &'a Mutex<Journal>,
+    pub(super) hold: &'a Hold,
+    pub(super) limits: &'a Limits,
+    /// After a crash: folders that are there may not have been flushed.
+    pub(super) distrusts: bool,
+}
+
+fn at(path: &Path, what: &str, error: &io::Error) -> io::Error {
+    let text = format!("{}: it cannot be {what}: {error}", path.display());
+    io::Error::new(error.kind(), text)
+}
+
+/// Flushes the names in a folder. A file system that has nothing to flush there may say so.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    match synced {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        done => done,
+    }
+}
+
+/// Flushes a folder and those above it, as far as this user may look.
+pub(super) fn sync_above(folder: &Path) -> io::Result<()> {
+    sync_folder(folder)?;
+    for above in folder.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
+        match sync_folder(above) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
+            synced => synced?,
+        }
+    }
+    Ok(())
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes the folders above a path, each flushed before the next is made in it.
+fn make_folders(path: &Path) -> io::Result<()> {
+    let mut missing: Vec<&Path> = Vec::new();
+    let mut folder = parent(path);
+    while !folder.exists() {
+        missing.push(folder);
+        folder = parent(folder);
+    }
+    for folder in missing.into_iter().rev() {
+        match std::fs::DirBuilder::new().mode(0o777).create(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => sync_folder(parent(folder))?,
+        }
+    }
+    Ok(())
+}
+
+/// Whether two paths are on one file system, so that a rename moves between them.
+pub(crate) fn same_device(one: &Path, other: &Path) -> bool {
+    let device = |path: &Path| {
+        path.ancestors().find_map(|above| above.metadata().ok()).map(|found| found.dev())
+    };
+    device(one).is_some() && device(one) == device(other)
+}
+
+/// Carries steps out over a catalog, in order, up to the first that fails.
+pub(crate) fn carry_out(
+    steps: &[Step],
+    journal: &Mutex<Journal>,
+    hold: &Hold,
+    limits: &Limits,
+) -> io::Result<()> {
+    Carrier { journal, hold, limits, distrusts: false }.all(steps)
+}
+
+impl Carrier<'_> {
+    /// Carries steps out, in order, up to the first that fails.
+    pub(super) fn all(&self, steps: &[Step]) -> io::Result<()> {
+        steps.iter().try_for_each(|step| self.step(step))
+    }
+
+    fn step(&self, step: &Step) -> io::Result<()> {
+        match step {
+            Step::Note(record) => self.journal.lock().append(std::slice::from_ref(record)),
+            Step::MakeFolders(path) => {
+                let made = make_folders(path);
+                let made = match self.distrusts {
+                    true => made.and_then(|()| sync_above(parent(path))),
+                    false => made,
+                };
+                made.map_err(|error| at(parent(path), "made", &error))
+            }
+            Step::Copy { from, to } => self.copy(from, to).map_err(|error| {
+                // What is half made helps nobody.
+                let _ = std::fs::remove_file(to);
+                let text = format!("{} to {}: {error}", from.display(), to.display());
+                io::Error::new(error.kind(), text)
+            }),
+            Step::Rename { from, to } => {
+                self.hold.pass();
+                keep_mode(from, to)?;
+                std::fs::rename(from, to)
+                    .map_err(|error| at(from, &format!("renamed to {}", to.display()), &error))
+            }
+            Step::SyncFolder(path) => {
+                let folder = parent(path);
+                sync_folder(folder).map_err(|error| at(folder, "flushed", &error))
+            }
+            Step::Remove(path) => match std::fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(at(path, "deleted", &error))
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut source = File::open(from)?;
+        match std::fs::remove_file(to) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        let mut copy = options.write(true).create_new(true).mode(0o600).open(to)?;
+        self.content(&mut source, &mut copy)?;
+        copy.set_permissions(source.metadata()?.permissions())?;
+        copy.sync_all()
+    }
+
+    /// By the kernel where it can, which shares blocks where the file system can.
+    fn content(&self, source: &mut File, copy: &mut File) -> io::Result<()> {
+        let writers = self.limits.writers();
+        let chunk = if writers.is_empty() { CHUNK_BYTES } else { LIMITED_CHUNK_BYTES };
+        let mut by_kernel = true;
+        let mut buffer = Vec::new();
+        loop {
+            self.hold.pass();
+            let moved = match by_kernel {
+                true => match copy_range(source, copy, chunk) {
+                    Err(error) if cannot(&error) => {
+                        by_kernel = false;
+                        continue;
+                    }
+                    // Some file systems say that there is nothing where there is something.
+                    Ok(0) => {
+                        by_kernel = false;
+                        continue;
+                    }
+                    moved => moved?,
+                },
+                false => copy_through(source, copy, chunk, &mut buffer)?,
+            };
+            if moved == 0 {
+                return Ok(());
+            }
+            for writer in &writers {
+                let wait_ns = writer.acquire(moved as u64);
+                if wait_ns > 0 {
+                    emulate(Duration::from_nanos(wait_ns));
+                }
+            }
+        }
+    }
+}
+
+/// A file that replaces another has its mode; else what the task gave it.
+fn keep_mode(from: &Path, to: &Path) -> io::Result<()> {
+    let Ok(before) = to.symlink_metadata() else { return Ok(()) };
+    let mode = before.permissions().mode() & 0o7777;
+    if before.is_file() {
+        std::fs::set_permissions(from, std::fs::Permissions::from_mode(mode))
+            .map_err(|error| at(from, "given the mode of the file that it replaces", &error))?;
+    }
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "an emulated limit takes its time")]
+fn emulate(time: Duration) {
+    std::thread::sleep(time);
+}
+
+fn copy_range(source: &File, copy: &File, bytes: usize) -> io::Result<usize> {
+    let (from, to) = (source.as_raw_fd(), copy.as_raw_fd());
+    // SAFETY: a system call on two descriptors that are open; no offsets are passed.
+    let moved = unsafe {
+        libc::copy_file_range(from, std::ptr::null_mut(), to, std::ptr::null_mut(), bytes, 0)
+    };
+    usize::try_from(moved).map_err(|_| io::Error::last_os_error())
+}
+
+/// Whether the kernel cannot copy between these two at all.
+fn cannot(error: &io::Error) -> bool {
+    let codes = [libc::EXDEV, libc::ENOSYS, libc::EINVAL, libc::EOPNOTSUPP, libc::EPERM];
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
+fn copy_through(
+    source: &mut File,
+    copy: &mut File,
+    bytes: usize,
+    buffer: &mut Vec<u8>,
+) -> io::Result<usize> {
+    buffer.resize(bytes, 0);
+    let read = loop {
+        match source.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => break read?,
+        }
+    };
+    copy.write_all(&buffer[..read])?;
+    Ok(read)
+}
+
+/// The bytes that a user may still write to the file system of a path.
+pub(super) fn available(path: &Path) -> io::Result<u64> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: zeros are a valid value of this plain structure.
+    let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the path ends in a zero, and the structure is there to be filled.
+    if unsafe { libc::statvfs(path.as_ptr(), &raw mut found) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(found.f_bavail as u64 * found.f_frsize as u64)
+}
+
+/// Whether files can be written in a folder: tries it.
+pub(super) fn takes_files(folder: &Path) -> io::Result<()> {
+    let path = folder.join(".try");
+    let written = File::create(&path).and_then(|mut file| {
+        file.write_all(&[0; 4096])?;
+        file.sync_all()
+    });
+    let removed = std::fs::remove_file(&path);
+    written.and(removed)
+}
+
+/// All files below a folder, which may be missing.
+pub(super) fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut files = Vec::new();
+    for entry in entries.flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files.extend(files_below(&path)),
+            _ => files.push(path),
+        }
+    }
+    files
+}

@@ -1,0 +1,129 @@
+//! The catalog as a file that only grows.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::disk::{sync_above, sync_folder};
+use ops::catalog::{decode, Decoded, Record, HEADER};
+
+const CATALOG: &str = "catalog";
+const LOCK: &str = "lock";
+
+/// The catalog of a session, for whoever adds to it. The session lives while this does.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    folder: PathBuf,
+    file: File,
+    /// Its lock says that the session lives; the kernel drops it with the process.
+    _lock: File,
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).mode(0o600);
+    options
+}
+
+/// Takes the lock of a session's folder. `None`: somebody has it.
+fn lock(folder: &Path) -> io::Result<Option<File>> {
+    let file = options().create(true).open(folder.join(LOCK))?;
+    // SAFETY: a system call on a descriptor that is open.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Ok(Some(file));
+    }
+    match io::Error::last_os_error() {
+        error if error.raw_os_error() == Some(libc::EWOULDBLOCK) => Ok(None),
+        error => Err(error),
+    }
+}
+
+fn taken(folder: &Path) -> io::Error {
+    io::Error::other(format!("{}: the session is still running", folder.display()))
+}
+
+impl Journal {
+    /// Starts the catalog of a new session in its folder.
+    pub(crate) fn create(folder: &Path) -> io::Result<Journal> {
+        let lock = lock(folder)?.ok_or_else(|| taken(folder))?;
+        let mut file = options().create_new(true).open(folder.join(CATALOG))?;
+        file.write_all(HEADER.as_bytes())?;
+        file.sync_all()?;
+        sync_above(folder)?;
+        Ok(Journal { folder: folder.to_path_buf(), file, _lock: lock })
+    }
+
+    /// Goes on with the catalog of a session that is over: what it says, and the catalog. What a
+    /// crash cut off is cut off for good.
+    pub(crate) fn reopen(folder: &Path) -> io::Result<(Vec<Record>, Journal)> {
+        let exists = folder.join(CATALOG).exists();
+        let lock = exists.then(|| lock(folder)).transpose()?;
+        let read = read(folder)?;
+        let lock = lock.flatten().ok_or_else(|| taken(folder))?;
+        let file = options().open(folder.join(CATALOG))?;
+        let length = file.metadata()?.len();
+        let whole = length - read.torn as u64;
+        file.set_len(whole)?;
+        let mut journal = Journal { folder: folder.to_path_buf(), file, _lock: lock };
+        if whole == 0 || length < HEADER.len() as u64 {
+            journal.file.set_len(0)?;
+            journal.file.write_all(HEADER.as_bytes())?;
+        }
+        // What was read may not have been flushed; from now on it is relied on.
+        journal.file.sync_all()?;
+        sync_folder(folder)?;
+        Ok((read.records, journal))
+    }
+
+    /// Adds records. When this returns they are on the device.
+    pub(crate) fn append(&mut self, records: &[Record]) -> io::Result<()> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let lines: String = records.iter().map(Record::encode).collect();
+        let before = self.file.metadata()?.len();
+        let written = self.file.write_all(lines.as_bytes()).and_then(|()| self.file.sync_data());
+        if written.is_err() {
+            // What is half written would hide what comes after it.
+            let _ = self.file.set_len(before);
+        }
+        written
+    }
+
+    /// What it says.
+    pub(crate) fn records(&self) -> io::Result<Vec<Record>> {
+        read(&self.folder).map(|read| read.records)
+    }
+
+    /// Deletes the folder of the session: nothing in it is needed any more.
+    pub(crate) fn delete(self) -> io::Result<()> {
+        std::fs::remove_file(self.folder.join(CATALOG))?;
+        std::fs::remove_dir_all(&self.folder)?;
+        // The folder of all sessions, if this was the last: somebody else may be quicker.
+        if let Some(all) = self.folder.parent() {
+            let _ = std::fs::remove_dir(all);
+        }
+        Ok(())
+    }
+}
+
+/// What the catalog in a session's folder says.
+pub(crate) fn read(folder: &Path) -> io::Result<Decoded> {
+    let path = folder.join(CATALOG);
+    let text = std::fs::read(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => io::Error::other(format!(
+            "{}: there is no catalog; give the folder of a session",
+            path.display()
+        )),
+        _ => io::Error::new(error.kind(), format!("{}: {error}", path.display())),
+    })?;
+    let wrong = || io::Error::other(format!("{}: this is no catalog", path.display()));
+    decode(&text).ok_or_else(wrong)
+}
+
+/// Whether the session of a folder still runs.
+pub(crate) fn is_alive(folder: &Path) -> io::Result<bool> {
+    Ok(lock(folder)?.is_none())
+}

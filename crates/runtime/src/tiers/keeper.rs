@@ -1,0 +1,304 @@
+//! The threads that look after files away from their own paths: one commits what tasks made (short,
+//! many together), one moves files (long, one after the other), one brings files home that
+//! the program waits for, one deletes old copies.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ops::catalog::{FileId, Record, Step};
+use parking_lot::{Condvar, Mutex};
+
+use super::disk::{available, carry_out, takes_files};
+use super::{Hold, Journal, Limits};
+
+/// A copy that a task made.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    /// Its number; none: it was made at its own path.
+    pub(crate) file: Option<FileId>,
+    pub(crate) home: PathBuf,
+    pub(crate) place: PathBuf,
+    pub(crate) scratch: bool,
+}
+
+/// What comes after a commit: the lengths of the copies, or why it failed.
+type AfterCommit = Box<dyn FnOnce(Result<Vec<u64>, String>) + Send>;
+/// What comes after a move.
+type AfterMove = Box<dyn FnOnce(io::Result<()>) + Send>;
+
+/// What is to be in the catalog before it is relied on.
+pub(crate) struct Commit {
+    pub(crate) made: Vec<Made>,
+    pub(crate) records: Vec<Record>,
+    pub(crate) then: AfterCommit,
+}
+
+/// Steps to carry out.
+pub(crate) struct Move {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) limits: Limits,
+    pub(crate) then: AfterMove,
+}
+
+struct Queue<T> {
+    waiting: Mutex<(VecDeque<T>, bool)>,
+    changed: Condvar,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Queue { waiting: Mutex::new((VecDeque::new(), true)), changed: Condvar::new() }
+    }
+}
+
+impl<T> Queue<T> {
+    fn push(&self, one: T) {
+        self.waiting.lock().0.push_back(one);
+        self.changed.notify_one();
+    }
+
+    fn close(&self) {
+        self.waiting.lock().1 = false;
+        self.changed.notify_all();
+    }
+
+    /// The next ones, at most `max`; empty: closed, and nothing is left.
+    fn take(&self, max: usize) -> Vec<T> {
+        let mut waiting = self.waiting.lock();
+        while waiting.0.is_empty() && waiting.1 {
+            self.changed.wait(&mut waiting);
+        }
+        let many = waiting.0.len().min(max);
+        waiting.0.drain(..many).collect()
+    }
+}
+
+/// What is told of layers: the bytes that are available on each, if that can be found out.
+type Tell = Box<dyn Fn(Vec<Option<u64>>) + Send + Sync>;
+
+/// A layer that failed is tried after so long, then after twice as long, up to the most.
+const TRY_FIRST: Duration = Duration::from_millis(500);
+const TRY_MOST: Duration = Duration::from_secs(30);
+
+/// Layers are looked at again after so long, when something was written.
+const LOOK_NS: u64 = 200_000_000;
+
+struct Inner {
+    folders: Vec<Option<PathBuf>>,
+    tell: Tell,
+    commits: Queue<Commit>,
+    moves: Queue<Move>,
+    urgent: Queue<Move>,
+    deletes: Queue<PathBuf>,
+    journal: Mutex<Journal>,
+    hold: Hold,
+    /// Layers that are tried again, and whether nobody needs them any more.
+    down: Mutex<(BTreeSet<usize>, bool)>,
+    stopped: Condvar,
+}
+
+impl Inner {
+    fn close(&self) {
+        self.commits.close();
+        // What was not begun is moved with the rest, in the end.
+        self.moves.waiting.lock().0.clear();
+        self.moves.close();
+        self.urgent.close();
+        self.deletes.close();
+    }
+}
+
+type Body = fn(&Inner);
+
+/// The threads, and how to reach them.
+pub(crate) struct Keeper {
+    inner: Arc<Inner>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Keeper {
+    /// Starts the threads over a catalog; `tell` hears what is available in the folders.
+    pub(crate) fn start(
+        journal: Journal,
+        folders: Vec<Option<PathBuf>>,
+        tell: Tell,
+    ) -> io::Result<Keeper> {
+        let inner = Arc::new(Inner {
+            folders,
+            tell,
+            commits: Queue::default(),
+            moves: Queue::default(),
+            urgent: Queue::default(),
+            deletes: Queue::default(),
+            journal: Mutex::new(journal),
+            hold: Hold::default(),
+            down: Mutex::default(),
+            stopped: Condvar::new(),
+        });
+        let spawn = |name: &str, body: fn(&Inner)| {
+            let inner = Arc::clone(&inner);
+            std::thread::Builder::new().name(name.into()).spawn(move || body(&inner))
+        };
+        let bodies: [(&str, Body); 4] = [
+            ("alongside-commit", commit_all),
+            ("alongside-move", move_all),
+            ("alongside-persist", persist_all),
+            ("alongside-delete", delete_all),
+        ];
+        let started: Vec<_> = bodies.map(|(name, body)| spawn(name, body)).into();
+        if started.iter().any(Result::is_err) {
+            inner.close();
+        }
+        let threads = Mutex::new(started.into_iter().collect::<io::Result<_>>()?);
+        Ok(Keeper { inner, threads })
+    }
+
+    pub(crate) fn commit(&self, commit: Commit) {
+        self.inner.commits.push(commit);
+    }
+
+    pub(crate) fn carry_out(&self, wanted: Move) {
+        self.inner.moves.push(wanted);
+    }
+
+    /// As `carry_out`, for a move that the program waits for: nothing holds it up.
+    pub(crate) fn carry_out_now(&self, wanted: Move) {
+        self.inner.urgent.push(wanted);
+    }
+
+    /// Deletes a copy that nobody needs, when there is time.
+    pub(crate) fn delete(&self, place: PathBuf) {
+        self.inner.deletes.push(place);
+    }
+
+    /// Tries a layer that failed, again and again, until a file can be written there: `up` is
+    /// told.
+    pub(crate) fn try_again(&self, layer: usize, up: Box<dyn FnOnce() + Send>) {
+        let inner = Arc::clone(&self.inner);
+        if !inner.down.lock().0.insert(layer) {
+            return; // somebody is at it
+        }
+        let body = move || try_layer(&inner, layer, up);
+        // Without the thread the layer stays down until the session ends.
+        if let Ok(thread) = std::thread::Builder::new().name("alongside-try".into()).spawn(body) {
+            self.threads.lock().push(thread);
+        }
+    }
+
+    pub(crate) fn hold(&self) -> &Hold {
+        &self.inner.hold
+    }
+
+    /// Ends the threads after what was asked for, and gives the catalog back.
+    pub(crate) fn stop(self) -> Option<Journal> {
+        self.inner.hold.set(false);
+        self.inner.down.lock().1 = true;
+        self.inner.stopped.notify_all();
+        self.inner.close();
+        for thread in self.threads.lock().drain(..) {
+            // A panic there was told where it happened.
+            let _ = thread.join();
+        }
+        Arc::into_inner(self.inner).map(|inner| inner.journal.into_inner())
+    }
+}
+
+/// Commits that are made durable together, at most.
+const COMMITS_AT_ONCE: usize = 256;
+
+fn commit_all(inner: &Inner) {
+    let mut looked_ns = 0;
+    loop {
+        let now = exec::now_ns();
+        if now - looked_ns >= LOOK_NS {
+            looked_ns = now;
+            let free = inner.folders.iter().map(|folder| available(folder.as_ref()?).ok());
+            (inner.tell)(free.collect());
+        }
+        let commits = inner.commits.take(COMMITS_AT_ONCE);
+        if commits.is_empty() {
+            return;
+        }
+        let mut records: Vec<Record> = Vec::new();
+        let mut done: Vec<(AfterCommit, Result<Vec<u64>, String>)> = Vec::new();
+        for commit in commits {
+            let looked = look(&commit.made);
+            if let Ok(sizes) = &looked {
+                let copies = commit.made.iter().zip(sizes);
+                records.extend(copies.filter_map(|(made, bytes)| copy_record(made, *bytes)));
+                records.extend(commit.records);
+            }
+            done.push((commit.then, looked));
+        }
+        let written =
+            inner.journal.lock().append(&records).map_err(|error| {
+                format!("the catalog of the session cannot be written to: {error}")
+            });
+        for (then, looked) in done {
+            then(written.clone().and(looked));
+        }
+    }
+}
+
+fn copy_record(made: &Made, bytes: u64) -> Option<Record> {
+    let Made { file, home, place, scratch } = made.clone();
+    Some(Record::Copy { file: file?, home, place, bytes, scratch })
+}
+
+/// The lengths of copies.
+fn look(made: &[Made]) -> Result<Vec<u64>, String> {
+    let length = |made: &Made| match made.place.metadata() {
+        Ok(found) => Ok(found.len()),
+        Err(error) => Err(format!("the task did not write {}: {error}", made.home.display())),
+    };
+    made.iter().map(length).collect()
+}
+
+fn delete_all(inner: &Inner) {
+    while let Some(place) = inner.deletes.take(1).pop() {
+        // What cannot be deleted now is found when the session's folders are swept.
+        let _ = std::fs::remove_file(place);
+    }
+}
+
+fn try_layer(inner: &Inner, layer: usize, up: Box<dyn FnOnce() + Send>) {
+    let mut pause = TRY_FIRST;
+    loop {
+        let mut down = inner.down.lock();
+        if !down.1 {
+            inner.stopped.wait_for(&mut down, pause);
+        }
+        if down.1 {
+            return;
+        }
+        drop(down);
+        pause = (pause * 2).min(TRY_MOST);
+        let folder = inner.folders.get(layer).and_then(Option::as_ref);
+        if folder.is_some_and(|folder| takes_files(folder).is_ok()) {
+            inner.down.lock().0.remove(&layer);
+            return up();
+        }
+    }
+}
+
+fn persist_all(inner: &Inner) {
+    let hold = Hold::default();
+    while let Some(wanted) = inner.urgent.take(1).pop() {
+        carry(wanted, &inner.journal, &hold);
+    }
+}
+
+fn move_all(inner: &Inner) {
+    while let Some(wanted) = inner.moves.take(1).pop() {
+        carry(wanted, &inner.journal, &inner.hold);
+    }
+}
+
+fn carry(wanted: Move, journal: &Mutex<Journal>, hold: &Hold) {
+    let Move { steps, limits, then } = wanted;
+    then(carry_out(&steps, journal, hold, &limits));
+}

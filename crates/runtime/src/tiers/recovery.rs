@@ -1,0 +1,187 @@
+//! After a crash: what a session left, and how it is finished or undone.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ops::catalog::{recover as fates, settle, Catalog, Entry, Fate, FileId, Step};
+use parking_lot::Mutex;
+
+use super::disk::{files_below, same_device, sync_folder, Carrier};
+use super::{journal, Hold, Journal, Limits};
+
+/// A file that is not at its own path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its own path.
+    pub home: PathBuf,
+    /// Where it is.
+    pub place: PathBuf,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// It is not to be kept.
+    pub scratch: bool,
+    /// It is there, as long as it should be.
+    pub whole: bool,
+}
+
+/// A session that has files away from their own paths, or had some.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// It still runs.
+    pub alive: bool,
+    /// The files.
+    pub files: Vec<Listed>,
+}
+
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// Its own path.
+    pub home: PathBuf,
+    /// Where it was.
+    pub place: PathBuf,
+    /// What was to be done.
+    pub fate: Fate,
+    /// Why it could not be done.
+    pub error: Option<String>,
+}
+
+/// What the sessions whose folders are below a working directory left, oldest first.
+///
+/// # Errors
+/// A folder or a catalog cannot be read.
+pub fn sessions(working: &Path) -> io::Result<Vec<Left>> {
+    let all = working.join(super::FOLDER);
+    let mut left = Vec::new();
+    let entries = match std::fs::read_dir(&all) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(left),
+        entries => entries?,
+    };
+    for entry in entries {
+        let folder = entry?.path();
+        if folder.join("catalog").exists() {
+            left.push(list(&folder)?);
+        }
+    }
+    left.sort_by(|one, other| one.folder.cmp(&other.folder));
+    Ok(left)
+}
+
+/// The files of one session.
+///
+/// # Errors
+/// The catalog cannot be read.
+pub fn list(folder: &Path) -> io::Result<Left> {
+    let catalog = Catalog::replay(journal::read(folder)?.records);
+    let alive = journal::is_alive(folder)?;
+    let listed = |(_, entry): (FileId, &Entry)| Listed {
+        home: entry.home.clone(),
+        place: entry.place.clone(),
+        bytes: entry.bytes,
+        scratch: entry.scratch,
+        whole: entry.place.metadata().is_ok_and(|found| found.len() == entry.bytes),
+    };
+    let files = latest(&catalog).map(listed).collect();
+    Ok(Left { folder: folder.to_path_buf(), alive, files })
+}
+
+/// Of several versions of one file the latest, which has the highest number.
+fn latest(catalog: &Catalog) -> impl Iterator<Item = (FileId, &Entry)> {
+    catalog.entries().filter(|(file, entry)| {
+        let later = |(other, it): (FileId, &Entry)| other > *file && it.home == entry.home;
+        !catalog.entries().any(later)
+    })
+}
+
+/// Finishes or undoes what a session that crashed left: every whole file goes to its own path,
+/// what is half made is deleted. What is lost or damaged is told and left as it is, and so is the
+/// session's folder then, unless `discard`.
+///
+/// # Errors
+/// The session still runs, or its catalog cannot be read or written to.
+pub fn recover(folder: &Path, discard: bool) -> io::Result<Vec<Recovered>> {
+    let (records, journal) = Journal::reopen(folder)?;
+    let catalog = Catalog::replay(records);
+    let journal = Mutex::new(journal);
+    let (hold, limits) = (Hold::default(), Limits::default());
+    let carrier = Carrier { journal: &journal, hold: &hold, limits: &limits, distrusts: true };
+    let mut look = |path: &Path| path.metadata().ok().map(|found| found.len());
+    let current: Vec<FileId> = latest(&catalog).map(|(file, _)| file).collect();
+    let mut recovered = Vec::new();
+    for (file, entry, fate) in fates(&catalog, &mut look) {
+        let fate = if current.contains(&file) { fate } else { Fate::Delete };
+        let done = carrier.all(&steps(file, &entry, fate, folder));
+        let error = done.err().map(|error| error.to_string());
+        if current.contains(&file) {
+            let Entry { home, place, .. } = entry;
+            recovered.push(Recovered { home, place, fate, error });
+        }
+    }
+    let open =
+        |one: &Recovered| one.error.is_some() || matches!(one.fate, Fate::Lost | Fate::Damaged);
+    if discard || !recovered.iter().any(open) {
+        sweep(&catalog)?;
+        journal.into_inner().delete()?;
+    }
+    Ok(recovered)
+}
+
+fn steps(file: FileId, entry: &Entry, fate: Fate, folder: &Path) -> Vec<Step> {
+    if matches!(fate, Fate::Lost | Fate::Damaged) {
+        return Vec::new(); // the user decides
+    }
+    let mut name = std::ffi::OsString::from(format!(".{}-", file.0));
+    name.push(folder.file_name().unwrap_or_default());
+    let beside = entry.home.with_file_name(name);
+    let renamed = same_device(&entry.place, &entry.home) && fate != Fate::HalfChanged;
+    settle(file, entry, fate, (!renamed).then_some(&*beside))
+}
+
+/// Deletes what is left in the folders of a session that has no files there any more.
+pub(crate) fn sweep(catalog: &Catalog) -> io::Result<()> {
+    for path in catalog.temporaries() {
+        remove(path)?;
+        let folder = path.parent().filter(|folder| folder.exists());
+        folder.map_or(Ok(()), sync_folder)?;
+    }
+    for folder in catalog.folders() {
+        for file in files_below(folder) {
+            let ours = ["catalog", "lock"].iter().any(|name| file == folder.join(name));
+            if !ours {
+                remove(&file)?;
+            }
+        }
+        // The catalog goes next: what was deleted must not come back without it.
+        if folder.exists() {
+            sync_folder(folder)?;
+        }
+        remove_folders(folder);
+        // The folder of all sessions on this layer, if this was the last.
+        if let Some(all) = folder.parent() {
+            let _ = std::fs::remove_dir(all);
+        }
+    }
+    Ok(())
+}
+
+/// Removes a folder and those in it, as far as they are empty.
+fn remove_folders(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_folders(&entry.path());
+        }
+    }
+    let _ = std::fs::remove_dir(folder);
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let text = format!("{}: it cannot be deleted: {error}", path.display());
+            Err(io::Error::new(error.kind(), text))
+        }
+        _ => Ok(()),
+    }
+}
