@@ -149,8 +149,14 @@ class Body:
             self.args, self.kwargs = _loads(data, buffers=buffers)
         finally:
             arriving.__dict__.clear()  # it would keep the inputs after the end of the run
+        self.read = {place: _stamp(place) for place in self.places() - set(self.written)}
+        self.made = [place for place in self.written if not os.path.lexists(place)]
         for place in self.written:
             files.make_folders(os.path.dirname(os.path.abspath(place)))
+
+    def places(self) -> set[str]:
+        """The files of the task."""
+        return {place for place, _ in self.job.places()} if self.job.uses_files else set()
 
     def input(self, index: int) -> Any:
         """The value of an input, read once."""
@@ -182,10 +188,18 @@ class Body:
 
     def outputs(self, result: Any) -> list[serial.Packed]:
         """What goes to the session: the returns, then the written inputs. Files are flushed."""
-        for place in self.written:
+        for place in self.made:
             if not os.path.lexists(place):
                 raise FileNotFoundError(
                     errno.ENOENT, f"{self.function.name}() ended without writing its file", place
+                )
+        for place, before in self.read.items():
+            if _stamp(place) not in (before, None):
+                from alongside.errors import DirectionError
+
+                raise DirectionError(
+                    f"{self.function.name}() changed {place}, which it has as FileIn: other tasks "
+                    "may be reading it; make that parameter FileInOut"
                 )
         if self.job.durable:
             files.make_durable(self.written)
@@ -220,6 +234,15 @@ class Body:
                 f"{self.function.name}(): its {what} (a {type(value).__name__}) cannot be sent "
                 f"back: {error}. Return the data that it is made from"
             ) from error
+
+
+def _stamp(place: str) -> tuple[int, int, int] | None:
+    """What changes when somebody writes to a file."""
+    try:
+        status = os.stat(place)
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 class Moved:

@@ -183,7 +183,7 @@ def of(fault: _native.Fault) -> Exception:
         error = _rebuild(text, chain, cause)
         error.__cause__ = cause
         return error
-    if fault.kind == "runtime":
+    if fault.kind in ("runtime", "no_layer"):
         return TaskError(f"{start}failed: {fault.text}{way}", chain)
     return _raised(fault, f"{start}failed: ", way, chain)
 

@@ -110,6 +110,7 @@ class Session(concurrent.futures.Executor):
         self._callbacks: dict[int, Callable[[], None]] = {}
         self._notifier: threading.Thread | None = None
         _context.live[self.number] = self
+        self._warn(4)
         if _context.opened is not None:
             _context.opened(self)
 
@@ -175,6 +176,7 @@ class Session(concurrent.futures.Executor):
             _context.ended = self
         left = self.native.stop(cancel, away.progress())
         _context.live.pop(self.number, None)
+        self._warn(5)
         self._keep_learned()
         if self.trace:
             self.native.export_trace(self.trace)
@@ -182,6 +184,10 @@ class Session(concurrent.futures.Executor):
             _context.closed(self)
         if left:
             raise errors.StorageError(away.message(left))
+
+    def _warn(self, level: int) -> None:
+        for text in self.native.take_warnings():
+            warnings.warn(text, RuntimeWarning, stacklevel=level)
 
     def _keep_learned(self) -> None:
         """The program's own results and errors matter more than what was learned."""

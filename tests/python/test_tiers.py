@@ -188,13 +188,32 @@ def test_full_layers_change_no_byte(storage, tmp_path):
             assert not left_in(tmp_path)
 
 
+def test_doubtful_layers_are_told(storage, tmp_path):
+    with pytest.warns(RuntimeWarning, match="are on one device, and both claim its bandwidth"):
+        al.Session(workers=1, storage=storage).close()
+
+
+def test_a_task_that_writes_to_its_input_is_told(storage, tmp_path):
+    @al.io(on_failure="cancel_dependents")
+    def wrong(path: al.FileIn):
+        Path(path).write_text("changed")
+
+    with al.Session(workers=1, storage=storage):
+        save("slow/a", "x")
+        with pytest.raises(al.DirectionError, match=r"wrong.* FileIn"):
+            wrong("slow/a").result(LONG)
+
+
 def test_a_size_that_is_far_too_small_is_corrected(storage, tmp_path):
     @al.io(size="1kB")
     def write(path: al.FileOut, n):
         Path(path).write_bytes(bytes([n]) * 3_000_000)
         return path
 
-    with al.Session(workers=1, io_executors=1, storage=storage):
+    with (
+        pytest.warns(RuntimeWarning, match=r"write\(\) says size=1000 bytes, and wrote 3000000"),
+        al.Session(workers=1, io_executors=1, storage=storage),
+    ):
         places = [write(f"slow/{n}", n).result(LONG) for n in range(8)]
     on_fast = sum(place.startswith(str(tmp_path / "fast")) for place in places)
     assert on_fast == 4, "10 MB hold three, and a fourth that said it was small"

@@ -267,22 +267,18 @@ impl Session {
 
     /// The datum of a file that a task reads or `writes`, whether there is one (now, or once its
     /// task ran), and where.
-    fn file(
-        &self,
-        py: Python<'_>,
-        path: PathBuf,
-        writes: bool,
-    ) -> PyResult<(u64, bool, Option<PathBuf>)> {
+    fn file(&self, path: PathBuf, writes: bool) -> PyResult<(u64, bool, Option<PathBuf>)> {
         let file = self.inner.file(&path, writes).map_err(|error| match error {
             FileError::Staging(text) => StorageError::new_err(text),
             FileError::Empty { .. } => PyValueError::new_err("the path of a file is empty"),
             FileError::Session(error) => errors::session(error),
         })?;
-        for warning in self.inner.take_warnings() {
-            let text = std::ffi::CString::new(warning)?;
-            PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyRuntimeWarning>(), &text, 3)?;
-        }
         Ok((file.datum.to_bits(), file.known, file.place))
+    }
+
+    /// What the user should hear of, and was not told yet.
+    fn take_warnings(&self) -> Vec<String> {
+        self.inner.take_warnings()
     }
 
     /// A future of the latest version of an object or file.

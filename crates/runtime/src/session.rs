@@ -79,6 +79,7 @@ impl Session {
     /// # Errors
     /// An option makes no sense, or the system refuses processes, threads or memory.
     pub fn start(options: Options) -> Result<Session, StartError> {
+        let doubts = options.storage.doubts();
         let (shared, thread) = shell::start(options)?;
         Ok(Session(Arc::new(Inner {
             shared,
@@ -86,7 +87,7 @@ impl Session {
             measured: AtomicBool::new(false),
             opening: Mutex::default(),
             unsettled: Mutex::default(),
-            warnings: Mutex::default(),
+            warnings: Mutex::new(doubts),
         })))
     }
 
@@ -430,7 +431,10 @@ impl Session {
 
     /// What the user should hear of, and was not told yet.
     pub fn take_warnings(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.warnings.lock())
+        let mut warnings = std::mem::take(&mut *self.0.warnings.lock());
+        let more = self.shared().look(|state| std::mem::take(&mut state.warnings));
+        warnings.extend(more.unwrap_or_default());
+        warnings
     }
 
     /// The files that could not be brought to their own paths when the session ended.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sched::{Event, LayerId, Outcome};
+use sched::{Direction, Event, LayerId, Outcome, TaskId};
 
 use super::staged::Ending;
 use super::state::State;
@@ -22,7 +22,8 @@ impl State {
         let errno = ending.run.layer_errno;
         let sent = self.tasks.get(ending.id).and_then(|task| task.sent.as_ref());
         let layer = sent.and_then(|sent| sent.layer);
-        let (Some(layer), true) = (layer, is_of_layer(errno)) else { return Some(ending) };
+        let layer = layer.filter(|layer| is_of_layer(errno) && self.writes_on(ending.id, *layer));
+        let Some(layer) = layer else { return Some(ending) };
         let Ending { executor, id, run, outcome, attempt } = ending;
         let Outcome::Raised(failure) = outcome else {
             return Some(Ending { executor, id, run, outcome, attempt });
@@ -37,6 +38,15 @@ impl State {
             self.layer_failed(layer);
         }
         None
+    }
+
+    /// Whether a task writes a file on a layer, and there are others.
+    fn writes_on(&self, id: TaskId, layer: LayerId) -> bool {
+        let files = self.tasks.get(id).into_iter().flat_map(|task| &task.files);
+        let mut written = files.filter(|(_, direction)| direction.writes());
+        let others = self.files.layers().len() > 1;
+        let here = |datum| self.copy_for(id, datum, Direction::Out).layer == Some(layer);
+        others && written.any(|(datum, _)| here(*datum))
     }
 
     /// A layer is down: it is tried until it works again.

@@ -18,6 +18,9 @@ use super::Shared;
 use crate::files::{Copy, File};
 use crate::tiers::{self, Commit, Hold, Keeper, Limits, Made};
 
+/// A file may be so many times as large as its task's `size`.
+const UNDERSIZED: u64 = 10;
+
 /// What a session needs to keep files away from their own paths.
 pub(crate) struct Tiers {
     pub(super) keeper: Arc<Keeper>,
@@ -199,8 +202,8 @@ impl State {
         let id = ending.id;
         let given_up = self.sched.state(id) == Some(sched::State::Abandoned);
         if given_up || matches!(ending.outcome, Outcome::Raised(_)) {
-            self.discard_next(id);
             let ending = if given_up { Some(ending) } else { self.displace(ending) };
+            self.discard_next(id);
             return ending.into_iter().for_each(|ending| self.tell_end(ending));
         }
         let files = self.files_of(id);
@@ -236,13 +239,30 @@ impl State {
             return;
         }
         match sizes {
-            Ok(sizes) => self.take_over(files, Some(sizes)),
+            Ok(sizes) => {
+                self.doubt_size(id, sizes.iter().sum());
+                self.take_over(files, Some(sizes));
+            }
             Err(why) => {
                 self.discard_next(id);
                 ending.outcome = Outcome::Raised(runtime_error(&why));
             }
         }
         self.tell_end(ending);
+    }
+
+    /// A `size` that is far too small is said once for each function.
+    fn doubt_size(&mut self, id: TaskId, bytes: u64) {
+        let Some(task) = self.tasks.get(id) else { return };
+        let (label, said) = (task.label, task.size);
+        let far = said > 0 && bytes / said >= UNDERSIZED;
+        if far && self.undersized.insert(label) {
+            let name = &self.totals.functions[label.0 as usize].name;
+            self.warnings.push(format!(
+                "{name}() says size={said} bytes, and wrote {bytes}: its layer may be full sooner \
+                 than planned. What was written is what counts from then on"
+            ));
+        }
     }
 
     /// What a task wrote is the current version now.

@@ -89,6 +89,8 @@ fn state(options: &Options) -> Result<State, StartError> {
         overlap: Overlap::default(),
         granted: vec![Granted::default(); layers.len()],
         none: Arc::clone(&options.none_block),
+        warnings: Vec::new(),
+        undersized: HashSet::new(),
         noted: HashSet::new(),
         at: None,
         drained: Vec::new(),

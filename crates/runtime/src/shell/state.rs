@@ -106,6 +106,8 @@ pub(crate) struct Task {
     pub(crate) builtin: Option<Builtin>,
     pub(crate) durable: bool,
     pub(crate) bandwidth: u64,
+    /// Bytes that it said it needs on its layer.
+    pub(crate) size: u64,
     pub(crate) sent: Option<Sent>,
     /// Where it is to begin when the catalog says so: executor and attempt.
     pub(crate) deferred: Option<(ExecutorId, u32)>,
@@ -148,6 +150,10 @@ pub(crate) struct State {
     pub(crate) overlap: Overlap,
     pub(crate) granted: Vec<Granted>,
     pub(crate) none: Arc<[u8]>,
+    /// What the user should hear of, and was not told yet.
+    pub(crate) warnings: Vec<String>,
+    /// Functions whose `size` was told to be far too small.
+    pub(crate) undersized: HashSet<FunctionId>,
     /// Root failures that were written down, of tasks that are not over.
     pub(crate) noted: HashSet<*const Failure>,
     /// The task that is being dealt with, for internal errors.

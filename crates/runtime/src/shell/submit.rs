@@ -241,6 +241,7 @@ impl State {
             builtin: call.builtin,
             durable,
             bandwidth,
+            size: spec.constraint.size,
             sent: None,
             deferred: None,
         };

@@ -7,7 +7,9 @@ mod parse;
 mod units;
 mod values;
 
+use std::ffi::CString;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use sched::{Layer, NodeId};
@@ -112,6 +114,33 @@ impl Storage {
         self.source.is_none() && alone && self.layers[0].name == ASSUMED
     }
 
+    /// What is allowed, and probably not meant: layers that share a device and both claim its
+    /// bandwidth, and folders in which nothing can be written.
+    pub fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        for (at, layer) in self.layers.iter().enumerate() {
+            let (name, path) = (&layer.name, layer.path.display());
+            if !is_writable(&layer.path) {
+                doubts.push(format!(
+                    "layer \"{name}\": nothing can be written in {path}; tasks write their files \
+                     at their own paths instead"
+                ));
+            }
+            let same = |other: &&LayerSpec| {
+                let claims = [layer.bandwidth(), other.bandwidth()].iter().all(Option::is_some);
+                claims && crate::tiers::same_device(&layer.path, &other.path)
+            };
+            if let Some(other) = self.layers[..at].iter().find(same) {
+                doubts.push(format!(
+                    "layers \"{}\" and \"{name}\" are on one device, and both claim its \
+                     bandwidth: together they may be granted more than it has",
+                    other.name
+                ));
+            }
+        }
+        doubts
+    }
+
     /// Reads a description from its text; `file` is for messages, and relative paths in the
     /// text start at its folder.
     ///
@@ -133,6 +162,12 @@ impl Storage {
         }
         parse::parse(&read_text(file)?, file, true)
     }
+}
+
+fn is_writable(folder: &Path) -> bool {
+    let Ok(path) = CString::new(folder.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the path ends in a zero.
+    unsafe { libc::access(path.as_ptr(), libc::W_OK) == 0 }
 }
 
 fn read_text(file: &Path) -> Result<String, StorageError> {
