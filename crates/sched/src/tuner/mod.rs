@@ -285,7 +285,12 @@ impl Tuner {
         if running == 0 && spare > 0 {
             return Some(share.min(spare));
         }
-        (view.layers.tasks(layer) < tasks).then_some(share)
+        // The narrowest window of those that are on the layer holds for all: it is the one that
+        // sees the others in its way.
+        let here = |(of, window): &(&WindowKey, &Window)| of.1 == layer && window.running > 0;
+        let others = self.windows.iter().filter(here);
+        let narrowest = others.map(|(_, window)| window.tasks(slots)).min().unwrap_or(tasks);
+        (view.layers.tasks(layer) < tasks.min(narrowest)).then_some(share)
     }
 
     fn window(&mut self, key: WindowKey, slots: u32, now: Time) -> &mut Window {
