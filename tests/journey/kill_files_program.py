@@ -70,6 +70,10 @@ def save(path: al.FileOut, name: str, version: int, seed: int) -> None:
         write_slowly(file, content(name, version, seed))
 
 
+save_large = al.io(bandwidth="10MB/s", size="90kB", name="save_large")(save.function)
+"""It says how much it writes, so that it goes to its own layer where the others have no room."""
+
+
 @al.io(bandwidth="10MB/s")
 def change(path: al.FileInOut, version: int) -> None:
     """Changes a file in place: its begin, then its end."""
@@ -142,7 +146,8 @@ class Program:
         kind = source.choice(["save"] * 4 + ["write", "change", "change", "load", "late", "copy"])
         if kind == "save":
             version = self.begins(name, "out")
-            self.open.append((save(name, name, version, self.seed), self.reports(name, version)))
+            saves = source.choice([save, save_large])
+            self.open.append((saves(name, name, version, self.seed), self.reports(name, version)))
         elif kind == "write":
             version = self.begins(name, "out")
             written = al.write(name, self.data[name])
