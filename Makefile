@@ -31,6 +31,7 @@ NATIVE_VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head 
 OUT ?= out
 SEEDS ?= 2000
 SOAK_S ?= 300
+KILLS ?= 1000
 
 # One interpreter for every build, so that Cargo does not build the bindings twice.
 export PYO3_PYTHON := $(abspath $(PY))
@@ -146,6 +147,10 @@ loom: ## Try every interleaving of the lock-free protocols (in release, minutes)
 .PHONY: soak
 soak: $(PACKAGE) ## Kill processes of every kind at random (SOAK_S=300 seconds)
 	$(PY) -m tests.journey.soak --seconds $(SOAK_S)
+
+.PHONY: kill-files
+kill-files: $(PACKAGE) ## Kill programs whose files are on layers, and recover (KILLS=1000)
+	$(PY) -m tests.journey.kill_files --kills $(KILLS)
 
 ##@ Figures
 

@@ -1,6 +1,6 @@
 //! Files that sessions left away from their own paths.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use runtime::ops::catalog::Fate;
@@ -43,8 +43,21 @@ pub(crate) fn session_files(py: Python<'_>, folder: PathBuf) -> PyResult<Session
 /// Finishes or undoes what a session left: by file its own path, where it was, what was to be done,
 /// and why it could not be.
 #[pyfunction]
-pub(crate) fn recover(py: Python<'_>, folder: PathBuf, discard: bool) -> PyResult<Vec<Recovered>> {
-    let recovered = py.detach(|| recovery::recover(&folder, discard));
+pub(crate) fn recover(
+    py: Python<'_>,
+    folder: PathBuf,
+    discard: bool,
+    tell: &Bound<'_, PyAny>,
+) -> PyResult<Vec<Recovered>> {
+    let (tell, mut wrong) = (tell.clone().unbind(), None);
+    let mut half_changed = |home: &Path| {
+        let told = Python::attach(|py| tell.call1(py, (home,)));
+        wrong = wrong.take().or(told.err());
+    };
+    let recovered = py.detach(|| recovery::recover(&folder, discard, &mut half_changed));
+    if let Some(error) = wrong {
+        return Err(error);
+    }
     let recovered = recovered.map_err(|error| refused(&error))?;
     let words = |fate| match fate {
         Fate::BringHome | Fate::AtHome => "home",

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-use ops::catalog::FileId;
+use ops::catalog::{FileId, Record};
 use sched::{DatumId, LayerId, TaskId};
 
 use crate::shell::SessionError;
@@ -92,6 +92,11 @@ pub(crate) struct File {
     pub(crate) last_writer: Option<TaskId>,
     /// Whether some task was to write it.
     pub(crate) written: bool,
+    /// A whole version stands at its own path, or did: it is not written over in place, or a crash
+    /// would leave neither that nor the new one.
+    pub(crate) stands: bool,
+    /// What the catalog knows it by while a task changes it at its own path, or failed at that.
+    pub(crate) in_place: Option<FileId>,
 }
 
 impl File {
@@ -227,6 +232,8 @@ impl Files {
             stale: Vec::new(),
             last_writer: None,
             written: false,
+            stands: false,
+            in_place: None,
         };
         self.by_datum.insert(datum, file);
     }
@@ -235,13 +242,36 @@ impl Files {
     /// task).
     pub(crate) fn place_for(&mut self, datum: DatumId, layer: Option<LayerId>) -> Option<Copy> {
         let file = self.by_datum.get(&datum)?;
-        let staged = layer.filter(|layer| file.managed && file.home_layer != Some(*layer));
+        let layer = layer.or(file.home_layer.filter(|_| file.stands));
+        let away = |layer: &LayerId| file.stands || file.home_layer != Some(*layer);
+        let staged = layer.filter(|layer| file.managed && away(layer));
         let staged = staged.and_then(|layer| {
             let staging = self.staging.as_mut()?;
             let (number, place) = staging.place(layer.0 as usize, &file.home)?;
             Some(Copy { place, layer: Some(layer), staged: Some(number), bytes: 0 })
         });
         Some(staged.unwrap_or_else(|| file.at_home()))
+    }
+
+    /// What the catalog is told before a task changes a file where it is.
+    pub(crate) fn begin_change(&mut self, datum: DatumId) -> Vec<Record> {
+        let Some(file) = self.by_datum.get_mut(&datum) else { return Vec::new() };
+        if let Some(copy) = &file.current {
+            file.changing = true;
+            return copy.staged.map(|file| Record::Changing { file }).into_iter().collect();
+        }
+        let (true, None, Some(staging)) = (file.managed, file.in_place, &mut self.staging) else {
+            return Vec::new();
+        };
+        // A copy that is at its own path: there is nothing to be moved, only to be told of.
+        let number = staging.number();
+        file.in_place = Some(number);
+        let (home, place) = (file.home.clone(), file.home.clone());
+        let scratch = file.scratch;
+        vec![
+            Record::Copy { file: number, home, place, bytes: 0, scratch },
+            Record::Changing { file: number },
+        ]
     }
 
     /// Drops a file; what was kept of it.

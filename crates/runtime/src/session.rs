@@ -187,9 +187,12 @@ impl Session {
                 state.files.add(datum, &key, false);
                 datum
             });
-            let file = state.files.get(datum).expect("just found or made");
+            let has_tiers = state.has_tiers();
+            let file = state.files.get_mut(datum).expect("just found or made");
+            // What a task of this session is writing there now may be only half of it.
+            file.stands |= exists && !file.written;
             let known = file.written || exists;
-            let wants_tiers = writes && file.managed && !state.has_tiers();
+            let wants_tiers = writes && file.managed && !has_tiers;
             (FileDatum { datum, known, place: Some(file.best().place) }, wants_tiers)
         });
         let (file, wants_tiers) = found.map_err(FileError::Session)?;

@@ -80,7 +80,7 @@ fn a_file_that_cannot_come_home_is_told_and_recovered() {
     let left = sessions.iter().find(ours).unwrap();
     assert!(!left.alive && left.files[0].whole);
     std::fs::remove_file(folder.0.join("slow/taken")).unwrap();
-    let recovered = recovery::recover(&left.folder, false).unwrap();
+    let recovered = recovery::recover(&left.folder, false, &mut |_| {}).unwrap();
     assert_eq!((recovered.len(), recovered[0].fate), (1, Fate::BringHome));
     assert_eq!(std::fs::read_to_string(&home).unwrap(), "hello");
     assert!(!left.folder.exists() && !one.place.exists());

@@ -10,7 +10,7 @@ from alongside import _native
 
 WORDS = {
     "home": "brought to its own path",
-    "half_changed": "brought to its own path; a task was changing it: it may be half changed",
+    "half_changed": "brought to its own path",
     "deleted": "deleted: it was not to be kept",
     "damaged": "has another length than its task left: not touched",
     "lost": "lost: it is gone from where it was (memory is empty after a restart)",
@@ -34,9 +34,14 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(main=main)
 
 
+def _half_changed(home: Any) -> None:
+    """Told before it is brought home: a recovery that is begun again does not know it any more."""
+    print(f"{home}: a task was changing it: it may be half changed", flush=True)
+
+
 def main(options: argparse.Namespace) -> int:
     """Does it, and tells of each file. Gives 1 if one is lost, damaged or still away."""
-    files = _native.recover(options.session, options.discard)
+    files = _native.recover(options.session, options.discard, _half_changed)
     wrong = 0
     for home, place, fate, error in files:
         print(f"{home}: {f'still at {place}: {error}' if error else WORDS[fate]}")

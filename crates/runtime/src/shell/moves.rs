@@ -123,6 +123,7 @@ impl State {
                 if keep {
                     file.near = Some(to);
                 } else {
+                    file.stands |= to.staged.is_none();
                     file.current = to.staged.is_some().then_some(to);
                     file.stale.push(from);
                     self.delete_stale(datum);

@@ -148,27 +148,22 @@ impl State {
         copy.layer.filter(limited).map(|layer| layer.0)
     }
 
-    /// A task that changes files where they are, away from their own paths, begins when the
-    /// catalog says so. `true`: it begins later.
+    /// A task that changes files where they are begins when the catalog says so. `true`: it begins
+    /// later.
     pub(super) fn begins_later(&mut self, id: TaskId, place: Place) -> bool {
         let task = self.tasks.get(id).expect("only live tasks run");
         let in_place = task
             .files
             .iter()
             .filter(|(_, direction)| direction.writes() && *direction != Direction::Out);
-        let staged = in_place.filter_map(|(datum, _)| self.files.get(*datum)?.current.as_ref());
+        let changed: SmallVec<[DatumId; 2]> = in_place.map(|(datum, _)| *datum).collect();
+        let Some(tiers) = &self.tiers else { return false };
+        let files = &mut self.files;
         let records: Vec<Record> =
-            staged.filter_map(|copy| copy.staged).map(|file| Record::Changing { file }).collect();
-        if self.tiers.is_none() || records.is_empty() {
+            changed.into_iter().flat_map(|datum| files.begin_change(datum)).collect();
+        if records.is_empty() {
             return false;
         }
-        let changed: SmallVec<[DatumId; 2]> = task.files.iter().map(|(datum, _)| *datum).collect();
-        for datum in changed {
-            if let Some(file) = self.files.get_mut(datum) {
-                file.changing |= file.current.is_some();
-            }
-        }
-        let tiers = self.tiers.as_ref().expect("looked at above");
         let (executor, attempt) = (place.executor, place.attempt);
         tiers.commit(Vec::new(), records, move |shared, state, done| {
             let waits = state.tasks.get(id).and_then(|task| task.deferred);
@@ -222,7 +217,10 @@ impl State {
             let before = self.files.get(*datum)?.current.as_ref()?.staged?;
             (copy.staged != Some(before)).then_some(Record::Gone { file: before })
         });
-        let (made, records) = (made.collect(), replaced.collect());
+        // What was changed at its own path is whole there, or replaced.
+        let changed = files.iter().filter_map(|(datum, _)| self.files.get(*datum)?.in_place);
+        let changed = changed.map(|file| Record::Home { file });
+        let (made, records) = (made.collect(), replaced.chain(changed).collect());
         tiers.commit(made, records, move |_, state, sizes| state.committed(ending, files, sizes));
     }
 
@@ -273,7 +271,9 @@ impl State {
             let Some(file) = self.files.get_mut(datum) else { continue };
             file.next = None;
             file.changing = false;
+            file.in_place = None;
             let staged = copy.staged;
+            file.stands |= staged.is_none();
             copy.bytes = sizes.next().unwrap_or_default();
             let at = Event::FileAt {
                 datum,

@@ -94,10 +94,15 @@ impl Staging {
 
     /// The place of a new copy on a layer; `None`: the layer takes none.
     pub(crate) fn place(&mut self, layer: usize, home: &Path) -> Option<(FileId, PathBuf)> {
-        let folder = self.folders.get(layer)?.as_ref()?;
+        let folder = self.folders.get(layer)?.clone()?;
+        let number = self.number();
+        Some((number, folder.join(copy_name(number.0, home))))
+    }
+
+    /// A number that no other copy has.
+    pub(crate) fn number(&mut self) -> FileId {
         self.made += 1;
-        let place = folder.join(copy_name(self.made, home));
-        Some((FileId(self.made), place))
+        FileId(self.made)
     }
 
     /// The file beside its own path that a copy is made to first.

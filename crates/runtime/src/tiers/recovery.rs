@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ops::catalog::{recover as fates, settle, Catalog, Entry, Fate, FileId, Step};
+use ops::catalog::{recover as fates, settle, Catalog, Entry, Fate, FileId, Record, Step};
 use parking_lot::Mutex;
 
 use super::disk::{files_below, same_device, sync_folder, Carrier};
@@ -81,7 +81,8 @@ pub fn list(folder: &Path) -> io::Result<Left> {
         place: entry.place.clone(),
         bytes: entry.bytes,
         scratch: entry.scratch,
-        whole: entry.place.metadata().is_ok_and(|found| found.len() == entry.bytes),
+        whole: (entry.place.metadata())
+            .is_ok_and(|found| entry.changing || found.len() == entry.bytes),
     };
     let files = latest(&catalog).map(listed).collect();
     Ok(Left { folder: folder.to_path_buf(), alive, files })
@@ -97,11 +98,22 @@ fn latest(catalog: &Catalog) -> impl Iterator<Item = (FileId, &Entry)> {
 
 /// Finishes or undoes what a session that crashed left: every whole file goes to its own path,
 /// what is half made is deleted. What is lost or damaged is told and left as it is, and so is the
-/// session's folder then, unless `discard`.
+/// session's folder then, unless `discard`. `tell` hears of files that may be half changed before
+/// the catalog forgets that: this recovery may be killed too.
 ///
 /// # Errors
 /// The session still runs, or its catalog cannot be read or written to.
-pub fn recover(folder: &Path, discard: bool) -> io::Result<Vec<Recovered>> {
+pub fn recover(
+    folder: &Path,
+    discard: bool,
+    tell: &mut dyn FnMut(&Path),
+) -> io::Result<Vec<Recovered>> {
+    if was_not_begun(folder) {
+        std::fs::remove_dir_all(folder)?;
+        // The folder of all sessions, if this was the last.
+        let _ = folder.parent().map(std::fs::remove_dir);
+        return Ok(Vec::new());
+    }
     let (records, journal) = Journal::reopen(folder)?;
     let catalog = Catalog::replay(records);
     let journal = Mutex::new(journal);
@@ -111,7 +123,15 @@ pub fn recover(folder: &Path, discard: bool) -> io::Result<Vec<Recovered>> {
     let current: Vec<FileId> = latest(&catalog).map(|(file, _)| file).collect();
     let mut recovered = Vec::new();
     for (file, entry, fate) in fates(&catalog, &mut look) {
-        let fate = if current.contains(&file) { fate } else { Fate::Delete };
+        let fate = match fate {
+            _ if !current.contains(&file) => Fate::Delete,
+            // It was going to be changed at its own path: nobody had begun.
+            _ if entry.place == entry.home && !entry.changing => Fate::AtHome,
+            fate => fate,
+        };
+        if fate == Fate::HalfChanged {
+            tell(&entry.home);
+        }
         let done = carrier.all(&steps(file, &entry, fate, folder));
         let error = done.err().map(|error| error.to_string());
         if current.contains(&file) {
@@ -128,9 +148,21 @@ pub fn recover(folder: &Path, discard: bool) -> io::Result<Vec<Recovered>> {
     Ok(recovered)
 }
 
+/// Whether a session's folder has no catalog yet, or no longer: nothing is to be done for it.
+fn was_not_begun(folder: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    let all = folder.parent().and_then(Path::file_name);
+    all == Some(std::ffi::OsStr::new(super::FOLDER))
+        && entries.flatten().all(|entry| entry.file_name() == "lock")
+        && matches!(journal::is_alive(folder), Ok(false))
+}
+
 fn steps(file: FileId, entry: &Entry, fate: Fate, folder: &Path) -> Vec<Step> {
     if matches!(fate, Fate::Lost | Fate::Damaged) {
         return Vec::new(); // the user decides
+    }
+    if entry.place == entry.home {
+        return vec![Step::Note(Record::Home { file })]; // it was changed where it belongs
     }
     let mut name = std::ffi::OsString::from(format!(".{}-", file.0));
     name.push(folder.file_name().unwrap_or_default());

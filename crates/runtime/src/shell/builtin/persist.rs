@@ -71,6 +71,7 @@ impl State {
         let bytes = copy.bytes;
         let Some(file) = self.files.get_mut(datum) else { return bytes };
         file.current.take_if(|current| *current == copy);
+        file.stands = true;
         file.stale.push(copy);
         file.stale.extend(file.near.take());
         let (layer, home, scratch) = (file.home_layer, file.home_layer, file.scratch);
