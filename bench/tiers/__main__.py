@@ -70,8 +70,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=tuple(APPLICATIONS), metavar="LIST", help="default: all")  # fmt: skip
     add("--balance", type=float, default=2.5, metavar="X",
         help="writing all to the slow layer, over computing all; default 2.5")  # fmt: skip
-    add("--memory", type=float, default=0.25, metavar="SHARE",
-        help="room in memory, of all that is written; default 0.25")  # fmt: skip
+    add("--memory", type=float, default=0.42, metavar="SHARE",
+        help="room in memory, of all that is written; default 0.42")  # fmt: skip
     add("--disk", type=float, default=0.35, metavar="SHARE",
         help="room on the disk, of all that is written; default 0.35")  # fmt: skip
     add("--policies", type=lambda text: some_of(cases.POLICIES, text), default=cases.POLICIES,
