@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import alongside as al
+from alongside.cli import summary
 
 LAYERS = """
 [[layer]]
@@ -147,6 +148,8 @@ def test_cold_files_move_to_their_own_paths_while_nothing_is_written(storage, tm
         until(lambda: not any(path.is_file() for path in (tmp_path / "fast").rglob("*")))
         assert load("slow/7").result(LONG) == ("7", str(tmp_path / "slow/7"))
         assert session.statistics().bytes_moved == 30
+    words = "\n".join(summary.lines(session.statistics()))
+    assert "20 files (30 B) moved between layers" in words
     moves = [e for e in json.loads(trace.read_text())["traceEvents"] if e.get("cat") == "move"]
     assert len(moves) == 20 and {move["name"] for move in moves} == {"fast to slow"}
 

@@ -34,8 +34,22 @@ def lines(statistics: Statistics) -> list[str]:
     moved = f"  read {units.size(statistics.bytes_read)}"
     moved += f", written {units.size(statistics.bytes_written)}"
     text.append(moved + f", values at most {units.size(statistics.store_bytes_peak)}")
+    text += _layers(statistics)
     known = {f.name for f in statistics.functions if f.bytes_read + f.bytes_written}
     return text + _table(statistics) + [f"  {_tuned(one, known)}" for one in statistics.tuned]
+
+
+def _layers(statistics: Statistics) -> list[str]:
+    """What the runtime did between layers, if anything."""
+    words = []
+    if statistics.files_moved:
+        count, size = _count(statistics.files_moved, "file"), units.size(statistics.bytes_moved)
+        words.append(f"{count} ({size}) moved between layers")
+    if statistics.moves_failed:
+        words.append(f"{_count(statistics.moves_failed, 'move')} failed")
+    if statistics.displaced:
+        words.append(f"{_count(statistics.displaced, 'run')} sent on by layers that failed")
+    return [f"  {', '.join(words)}"] if words else []
 
 
 def _table(statistics: Statistics) -> list[str]:
