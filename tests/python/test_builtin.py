@@ -271,7 +271,8 @@ def test_a_pipe_is_refused_at_once(session):
         assert raised.value.errno == errno.ESPIPE
 
 
-def test_the_time_of_a_task_can_be_up(tmp_path):
+def test_the_time_of_a_task_can_be_up(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "disk").mkdir()
     storage = tmp_path / "storage.toml"
     storage.write_text(f'[[layer]]\nname = "disk"\npath = "{tmp_path}/disk"\nlimit = "1MB/s"\n')
@@ -318,7 +319,9 @@ def test_constraints_place_and_hold_them(tmp_path, monkeypatch):
     assert (tmp_path / "file-3").read_bytes() == b"x" * 1000
 
 
-def test_the_emulated_limit_is_shared_with_other_tasks(tmp_path):
+def test_the_emulated_limit_is_shared_with_other_tasks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
     @al.io
     def by_hand(path: al.FileOut):
         with al.open(path, "wb") as file:
