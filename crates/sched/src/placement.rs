@@ -205,12 +205,12 @@ impl Sched {
             return;
         }
         self.look_again_at = None;
-        while self.executors.io_free > 0 && !self.policy.is_empty() {
+        while self.executors.io_free > 0 && !self.policy.groups().is_empty() {
             let outlook = self.outlook();
             let next = self.policy.next(&self.room(), &outlook);
             self.look_again_at = outlook.again_at.get();
             let Some((request, slot)) = next else { break };
-            self.policy.remove(&request);
+            self.policy.groups_mut().remove(&request);
             self.send_io(&request, slot, out);
         }
         self.executors.io_changed = false;
@@ -241,7 +241,7 @@ impl Sched {
             self.estimates.started(request, layer, self.now);
         }
         let on = slot.layer.map(|layer| (layer, self.layers.idle(layer)));
-        self.policy.started(request, on);
+        self.policy.groups_mut().started(request, on);
         let sent = Sent {
             task: request.task,
             cpus: 0,

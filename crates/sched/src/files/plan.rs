@@ -113,7 +113,7 @@ impl Sched {
 
     /// Whether I/O tasks are ready and not sent.
     pub(crate) fn io_is_ready(&self) -> bool {
-        !self.policy.is_empty() || self.tuner.has_ready()
+        !self.policy.groups().is_empty() || self.tuner.has_ready()
     }
 
     /// Whether I/O goes on that a move between these layers would disturb.

@@ -72,7 +72,8 @@ impl Groups {
         Groups { order, starve_max, groups: BTreeMap::new() }
     }
 
-    pub(super) fn push(&mut self, request: Request) {
+    /// A task became ready.
+    pub(crate) fn push(&mut self, request: Request) {
         let group = self.groups.entry(key(&request)).or_default();
         let first = group.arrivals.head().map(|head| head.task);
         group.arrivals.insert(request);
@@ -85,7 +86,8 @@ impl Groups {
         }
     }
 
-    pub(super) fn remove(&mut self, request: &Request) {
+    /// A task is ready no more, if it was.
+    pub(crate) fn remove(&mut self, request: &Request) {
         let Some(group) = self.groups.get_mut(&key(request)) else { return };
         if group.arrivals.head().is_some_and(|head| head.task == request.task) {
             group.passed = 0;
@@ -102,12 +104,14 @@ impl Groups {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether no request is kept.
+    pub(crate) fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
-    /// A task begins: those that it passes count it.
-    pub(super) fn started(&mut self, request: &Request, on: Option<(LayerId, Constraint)>) {
+    /// A task begins on a layer, of which there would be so much if nobody ran: one of those that
+    /// were kept, or another. Those that it passes count it.
+    pub(crate) fn started(&mut self, request: &Request, on: Option<(LayerId, Constraint)>) {
         for group in self.groups.values_mut() {
             let Some(oldest) = group.arrivals.head() else { continue };
             let passes = Order::Arrival.rank(oldest) < Order::Arrival.rank(request);
@@ -131,8 +135,8 @@ impl Groups {
         all
     }
 
-    /// The layers that are closed for the sake of those who starve.
-    pub(super) fn closed(&self, outlook: &Outlook<'_>) -> SmallVec<[LayerId; 4]> {
+    /// The layers on which nobody else may begin, for the sake of those who starve.
+    pub(crate) fn closed(&self, outlook: &Outlook<'_>) -> SmallVec<[LayerId; 4]> {
         self.starving(outlook).iter().flat_map(|starving| starving.closed.clone()).collect()
     }
 

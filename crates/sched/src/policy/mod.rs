@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use graph::TaskId;
 
 pub(crate) use self::estimates::{Estimates, Outlook};
+pub(crate) use self::groups::Groups;
 pub(crate) use self::line::Line;
 use crate::api::{Constraint, FunctionId, Kind, LayerId, PolicyKind};
 use crate::layers::Mask;
@@ -52,26 +53,16 @@ impl Request {
     }
 }
 
-/// Keeps ready I/O tasks and says which is next.
+/// Keeps ready I/O tasks, in groups, and says which is next.
 pub(crate) trait Policy: Send {
-    /// A task became ready.
-    fn push(&mut self, request: Request);
+    /// The requests that are kept.
+    fn groups(&self) -> &Groups;
 
-    /// A task is ready no more, if it was.
-    fn remove(&mut self, request: &Request);
+    /// Likewise.
+    fn groups_mut(&mut self) -> &mut Groups;
 
     /// The next request that may begin, and where. It stays until it is removed.
     fn next(&self, room: &Room, outlook: &Outlook<'_>) -> Option<(Request, Slot)>;
-
-    /// A task begins on a layer, of which there would be so much if nobody ran: one of those that
-    /// were kept, or another.
-    fn started(&mut self, request: &Request, on: Option<(LayerId, Constraint)>);
-
-    /// Layers on which nobody else may begin, for the sake of one that was passed too often.
-    fn closed(&self, outlook: &Outlook<'_>) -> SmallVec<[LayerId; 4]>;
-
-    /// Whether no request is kept.
-    fn is_empty(&self) -> bool;
 }
 
 /// Where a request fits.

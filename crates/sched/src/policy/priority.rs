@@ -12,12 +12,9 @@
 //! ([`groups`](super::groups)). Who waits for a higher layer does so only while a task runs there
 //! that is not late by more than its own estimate ([`estimates`](super::estimates)).
 
-use smallvec::SmallVec;
-
 use super::groups::{Group, Groups};
 use super::line::Order;
 use super::{Outlook, Policy, Request, Room, Slot};
-use crate::api::{Constraint, LayerId};
 
 pub(crate) struct Priority(Groups);
 
@@ -46,28 +43,16 @@ fn pick(group: &Group, room: &Room, idle: &Room, outlook: &Outlook<'_>) -> Optio
 }
 
 impl Policy for Priority {
-    fn push(&mut self, request: Request) {
-        self.0.push(request);
+    fn groups(&self) -> &Groups {
+        &self.0
     }
 
-    fn remove(&mut self, request: &Request) {
-        self.0.remove(request);
+    fn groups_mut(&mut self) -> &mut Groups {
+        &mut self.0
     }
 
     fn next(&self, room: &Room, outlook: &Outlook<'_>) -> Option<(Request, Slot)> {
         let idle = outlook.idle();
         self.0.next(room, outlook, |group, room| pick(group, room, &idle, outlook))
-    }
-
-    fn started(&mut self, request: &Request, on: Option<(LayerId, Constraint)>) {
-        self.0.started(request, on);
-    }
-
-    fn closed(&self, outlook: &Outlook<'_>) -> SmallVec<[LayerId; 4]> {
-        self.0.closed(outlook)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }

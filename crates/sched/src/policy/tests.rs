@@ -278,7 +278,7 @@ fn compare(kind: PolicyKind, seed: u64, starve_max: u32, plain: bool) -> u32 {
         bench.now += dice.roll(100_000_000);
         if bench.ready.len() < 40 || dice.roll(3) == 0 {
             let request = request(&mut dice, serial, plain);
-            policy.push(request);
+            policy.groups_mut().push(request);
             bench.ready.push(request);
             bench.count_anew();
         }
@@ -288,7 +288,7 @@ fn compare(kind: PolicyKind, seed: u64, starve_max: u32, plain: bool) -> u32 {
         }
         if dice.roll(8) == 0 && !bench.ready.is_empty() {
             let at = dice.roll(bench.ready.len() as u64) as usize;
-            policy.remove(&bench.ready.remove(at));
+            policy.groups_mut().remove(&bench.ready.remove(at));
             bench.count_anew();
         }
         for _ in 0..dice.roll(3).min(bench.running.len() as u64) {
@@ -300,12 +300,12 @@ fn compare(kind: PolicyKind, seed: u64, starve_max: u32, plain: bool) -> u32 {
             let expected = bench.next();
             assert_eq!(found, expected, "{kind:?}, seed {seed}, at {serial}");
             let Some((request, layer)) = found else { break };
-            policy.remove(&request);
-            policy.started(&request, Some((layer, bench.layers.idle(layer))));
+            policy.groups_mut().remove(&request);
+            policy.groups_mut().started(&request, Some((layer, bench.layers.idle(layer))));
             bench.begin(request, layer);
             most = bench.passed.values().map(|(_, count)| *count).max().unwrap_or(0).max(most);
         }
-        assert_eq!(policy.is_empty(), bench.ready.is_empty());
+        assert_eq!(policy.groups().is_empty(), bench.ready.is_empty());
     }
     most
 }

@@ -61,7 +61,7 @@ impl Sched {
     /// An I/O task is ready.
     pub(crate) fn queue_io(&mut self, group: u32, request: Request) {
         if group == STATIC {
-            self.policy.push(request);
+            self.policy.groups_mut().push(request);
             return;
         }
         let constraint = Constraint { bandwidth: 0, ..request.constraint };
@@ -74,7 +74,7 @@ impl Sched {
         // Others may have waited behind it.
         self.executors.io_changed = true;
         match group {
-            STATIC => self.policy.remove(request),
+            STATIC => self.policy.groups_mut().remove(request),
             group => self.tuner.remove(group, request),
         }
     }
@@ -103,11 +103,13 @@ impl Sched {
     /// Sends I/O tasks where some are tuned.
     pub(crate) fn dispatch_tuned(&mut self, out: &mut Vec<Instruction>) {
         self.look_again_at = None;
-        while self.executors.io_free > 0 && (self.tuner.has_ready() || !self.policy.is_empty()) {
+        while self.executors.io_free > 0
+            && (self.tuner.has_ready() || !self.policy.groups().is_empty())
+        {
             let room = self.room();
             let (tuner, view) = split(self);
             tuner.release(&view);
-            let closed = self.policy.closed(&self.outlook());
+            let closed = self.policy.groups().closed(&self.outlook());
             let tuned_room =
                 room.filtered(|place| !place.slot.layer.is_some_and(|id| closed.contains(&id)));
             let (tuner, view) = split(self);
@@ -124,7 +126,7 @@ impl Sched {
                     self.send_tuned(&found, out);
                 }
                 (_, Some((request, slot))) => {
-                    self.policy.remove(&request);
+                    self.policy.groups_mut().remove(&request);
                     self.send_io(&request, slot, out);
                 }
                 (_, None) => return,
