@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-use ops::catalog::{FileId, Record};
+use ops::catalog::{Entry, FileId, Record};
 use sched::{DatumId, LayerId, TaskId};
 
 use crate::shell::SessionError;
@@ -103,6 +103,18 @@ impl File {
     /// Where it is at its own path.
     pub(crate) fn at_home(&self) -> Copy {
         Copy { place: self.home.clone(), layer: self.home_layer, staged: None, bytes: 0 }
+    }
+
+    /// What the catalog knows of a copy that is whole.
+    pub(crate) fn entry(&self, copy: &Copy) -> Entry {
+        Entry {
+            home: self.home.clone(),
+            place: copy.place.clone(),
+            bytes: copy.bytes,
+            scratch: self.scratch,
+            changing: false,
+            leaving: None,
+        }
     }
 
     /// The current version, where it is quickest to read.

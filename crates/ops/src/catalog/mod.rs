@@ -81,6 +81,11 @@ impl Catalog {
         self.entries.iter().map(|(file, entry)| (*file, entry))
     }
 
+    /// Of several versions of one file the latest, which has the highest number.
+    pub fn latest(&self) -> BTreeMap<&Path, FileId> {
+        self.entries().map(|(file, entry)| (entry.home.as_path(), file)).collect()
+    }
+
     /// One of them.
     pub fn get(&self, file: FileId) -> Option<&Entry> {
         self.entries.get(&file)

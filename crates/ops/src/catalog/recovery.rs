@@ -16,7 +16,7 @@ pub enum Fate {
     HalfChanged,
     /// It stands at its own path already.
     AtHome,
-    /// It was not to be kept.
+    /// It was not to be kept, or there is a later version.
     Delete,
     /// Its copy has another length than it should: somebody else changed it. It is left alone.
     Damaged,
@@ -28,6 +28,8 @@ fn fate(entry: &Entry, look: &mut Look<'_>) -> Fate {
     let found = look(&entry.place);
     match found {
         _ if entry.scratch => Fate::Delete,
+        // It was going to be changed at its own path: nobody had begun.
+        _ if entry.place == entry.home && !entry.changing => Fate::AtHome,
         Some(_) if entry.changing => Fate::HalfChanged,
         Some(bytes) if bytes == entry.bytes => Fate::BringHome,
         Some(_) => Fate::Damaged,
@@ -55,6 +57,8 @@ fn fate(entry: &Entry, look: &mut Look<'_>) -> Fate {
 /// with a temporary it stays `HalfChanged` until the record that it is at home.
 pub fn settle(file: FileId, entry: &Entry, fate: Fate, temporary: Option<&Path>) -> Vec<Step> {
     match fate {
+        // It was changed where it belongs.
+        _ if entry.place == entry.home => vec![Step::Note(Record::Home { file })],
         Fate::BringHome | Fate::HalfChanged => bring_home(file, entry, temporary),
         // The rename was seen: it is not known to be durable.
         Fate::AtHome => {
@@ -68,10 +72,17 @@ pub fn settle(file: FileId, entry: &Entry, fate: Fate, temporary: Option<&Path>)
     }
 }
 
-/// What is to become of each file.
+/// What is to become of each version of each file.
 pub fn recover(catalog: &Catalog, look: &mut Look<'_>) -> Vec<(FileId, Entry, Fate)> {
-    let entries = catalog.entries();
-    entries.map(|(file, entry)| (file, entry.clone(), fate(entry, look))).collect()
+    let latest = catalog.latest();
+    let fate = |(file, entry): (FileId, &Entry)| {
+        let fate = match latest[entry.home.as_path()] == file {
+            true => fate(entry, look),
+            false => Fate::Delete,
+        };
+        (file, entry.clone(), fate)
+    };
+    catalog.entries().map(fate).collect()
 }
 
 #[cfg(test)]
@@ -114,6 +125,32 @@ mod tests {
         let home = PathBuf::from("/own/a");
         let said = Record::Home { file: FILE };
         assert_eq!(steps, [Step::SyncFolder(home), Step::Note(said)]);
+    }
+
+    #[test]
+    fn of_two_versions_the_older_is_deleted() {
+        let copy = |file, place: &str| {
+            let (home, place) = (PathBuf::from("/own/a"), PathBuf::from(place));
+            Record::Copy { file, home, place, bytes: 5, scratch: false }
+        };
+        let (old, new) = (FileId(1), FileId(2));
+        let catalog = Catalog::replay([copy(old, "/fast/1"), copy(new, "/slow/2")]);
+        let found = recover(&catalog, &mut |_| Some(5));
+        let fates: Vec<_> = found.iter().map(|(file, _, fate)| (*file, *fate)).collect();
+        assert_eq!(fates, [(old, Fate::Delete), (new, Fate::BringHome)]);
+    }
+
+    #[test]
+    fn what_is_at_its_own_path_is_never_removed() {
+        let mut at_home = entry(false, None);
+        at_home.place = at_home.home.clone();
+        assert_eq!(fate_of(&at_home, Some(9), Some(9)), Fate::AtHome);
+        at_home.changing = true;
+        assert_eq!(fate_of(&at_home, Some(9), Some(9)), Fate::HalfChanged);
+        for fate in [Fate::AtHome, Fate::HalfChanged, Fate::Delete] {
+            let steps = settle(FILE, &at_home, fate, None);
+            assert_eq!(steps, [Step::Note(Record::Home { file: FILE })]);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the scheduler wants moved is moved, between its tasks.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 
 use ops::catalog::{bring_home, move_to, Entry, FileId, Record, Step};
 use sched::{DatumId, Event, LayerId};
@@ -30,20 +30,18 @@ fn no_room(error: &io::Error) -> bool {
 }
 
 /// The steps of a move, but for the last: the original is deleted when nobody reads it any more.
-fn steps(moving: &Moving, home: PathBuf, scratch: bool, over: Option<PathBuf>) -> Vec<Step> {
+fn steps(moving: &Moving, entry: &Entry, over: Option<&Path>) -> Vec<Step> {
     let Moving { from, to, keep, .. } = moving;
-    let (place, bytes) = (from.place.clone(), from.bytes);
     if *keep {
-        let (from, to) = (place, to.place.clone());
+        let (from, to) = (from.place.clone(), to.place.clone());
         return vec![Step::MakeFolders(to.clone()), Step::Copy { from, to }];
     }
-    let entry = Entry { home, place, bytes, scratch, changing: false, leaving: None };
     let mut steps = match (from.staged, to.staged) {
         (Some(file), None) => {
             // A rename would take the original from those who read it now.
-            bring_home(file, &entry, over.as_deref())
+            bring_home(file, entry, over)
         }
-        (Some(file), Some(_)) => move_to(file, &entry, &to.place),
+        (Some(file), Some(_)) => move_to(file, entry, &to.place),
         (None, _) => Vec::new(),
     };
     steps.pop();
@@ -86,15 +84,14 @@ impl State {
 
     fn carry_move(&self, moving: Moving) {
         let file = self.files.get(moving.datum).expect("planned with it");
-        let (home, scratch) = (file.home.clone(), file.scratch);
         let over = match (moving.from.staged, &self.files.staging) {
-            (Some(number), Some(staging)) => Some(staging.temporary(number, &home)),
+            (Some(number), Some(staging)) => Some(staging.temporary(number, &file.home)),
             _ => None,
         };
         let layers = [self.limiter_of(&moving.from), self.limiter_of(&moving.to)];
         let tiers = self.tiers.as_ref().expect("the files were written with them");
         let limits = Limits::new(tiers.limiters.clone(), layers);
-        let steps = steps(&moving, home, scratch, over);
+        let steps = steps(&moving, &file.entry(&moving.from), over.as_deref());
         let began_ns = exec::now_ns();
         tiers.carry_out(steps, limits, false, move |state, done| {
             state.moved(moving, began_ns, done);
@@ -194,13 +191,7 @@ impl Tiers {
         now: bool,
         then: impl FnOnce(&mut State, io::Result<()>) + Send + 'static,
     ) {
-        let shared = self.shared.clone();
-        let then = Box::new(move |done| {
-            if let Some(shared) = shared.upgrade() {
-                // A session that ended has told everybody.
-                let _ = shared.with(|state| then(state, done));
-            }
-        });
+        let then = Box::new(self.later(|_, state, done| then(state, done)));
         let wanted = Move { steps, limits, then };
         match now {
             true => self.keeper.carry_out_now(wanted),

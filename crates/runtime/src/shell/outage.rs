@@ -52,17 +52,10 @@ impl State {
     /// A layer is down: it is tried until it works again.
     fn layer_failed(&mut self, layer: LayerId) {
         let Some(tiers) = &self.tiers else { return };
-        let shared = tiers.shared.clone();
-        let up = move || {
-            if let Some(shared) = shared.upgrade() {
-                // A session that ended needs no layers.
-                let up = |state: &mut State| {
-                    let up = Event::LayerUp { layer };
-                    state.sched.handle(exec::now_ns(), up, &mut state.out);
-                };
-                let _ = shared.with(up);
-            }
-        };
-        Arc::clone(&tiers.keeper).try_again(layer.0 as usize, Box::new(up));
+        let up = tiers.later(move |_, state, ()| {
+            let up = Event::LayerUp { layer };
+            state.sched.handle(exec::now_ns(), up, &mut state.out);
+        });
+        Arc::clone(&tiers.keeper).try_again(layer.0 as usize, Box::new(|| up(())));
     }
 }

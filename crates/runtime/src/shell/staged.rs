@@ -55,14 +55,22 @@ impl Tiers {
         records: Vec<Record>,
         then: impl FnOnce(&Arc<Shared>, &mut State, Result<Vec<u64>, String>) + Send + 'static,
     ) {
-        let shared = Weak::clone(&self.shared);
-        let then = Box::new(move |sizes| {
-            if let Some(shared) = shared.upgrade() {
-                // A session that ended has told everybody.
-                let _ = shared.with(|state| then(&shared, state, sizes));
-            }
-        });
+        let then = Box::new(self.later(then));
         self.keeper.commit(Commit { made, records, then });
+    }
+
+    /// What is to be done with an answer, under the mutex, if the session is still there: one that
+    /// ended has told everybody.
+    pub(super) fn later<A>(
+        &self,
+        then: impl FnOnce(&Arc<Shared>, &mut State, A) + Send + 'static,
+    ) -> impl FnOnce(A) + Send + 'static {
+        let shared = Weak::clone(&self.shared);
+        move |answer| {
+            if let Some(shared) = shared.upgrade() {
+                let _ = shared.with(|state| then(&shared, state, answer));
+            }
+        }
     }
 }
 
@@ -333,15 +341,7 @@ impl State {
 fn kept(state: &State) -> Vec<(FileId, Entry)> {
     let entry = |file: &File| {
         let copy = file.current.as_ref().filter(|_| !file.scratch)?;
-        let entry = Entry {
-            home: file.home.clone(),
-            place: copy.place.clone(),
-            bytes: copy.bytes,
-            scratch: false,
-            changing: false,
-            leaving: None,
-        };
-        Some((copy.staged?, entry))
+        Some((copy.staged?, file.entry(copy)))
     };
     let mut kept: Vec<_> = state.files.all().filter_map(|(_, file)| entry(file)).collect();
     kept.sort_by_key(|(file, _)| *file);

@@ -107,10 +107,14 @@ impl Staging {
 
     /// The file beside its own path that a copy is made to first.
     pub(crate) fn temporary(&self, file: FileId, home: &Path) -> PathBuf {
-        let mut name = OsString::from(format!(".{}-", file.0));
-        name.push(&self.session);
-        home.with_file_name(name)
+        temporary(file, home, &self.session)
     }
+}
+
+fn temporary(file: FileId, home: &Path, session: &OsStr) -> PathBuf {
+    let mut name = OsString::from(format!(".{}-", file.0));
+    name.push(session);
+    home.with_file_name(name)
 }
 
 /// The number, and the end of the file's name: what a name ends with often means something.

@@ -3,11 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ops::catalog::{recover as fates, settle, Catalog, Entry, Fate, FileId, Record, Step};
+use ops::catalog::{recover as fates, settle, Catalog, Entry, Fate, FileId, Step};
 use parking_lot::Mutex;
 
 use super::disk::{files_below, same_device, sync_folder, Carrier};
-use super::{journal, Hold, Journal, Limits};
+use super::{journal, temporary, Hold, Journal, Limits};
 
 /// A file that is not at its own path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +76,7 @@ pub fn sessions(working: &Path) -> io::Result<Vec<Left>> {
 pub fn list(folder: &Path) -> io::Result<Left> {
     let catalog = Catalog::replay(journal::read(folder)?.records);
     let alive = journal::is_alive(folder)?;
+    let latest = catalog.latest();
     let listed = |(_, entry): (FileId, &Entry)| Listed {
         home: entry.home.clone(),
         place: entry.place.clone(),
@@ -84,16 +85,9 @@ pub fn list(folder: &Path) -> io::Result<Left> {
         whole: (entry.place.metadata())
             .is_ok_and(|found| entry.changing || found.len() == entry.bytes),
     };
-    let files = latest(&catalog).map(listed).collect();
+    let current = |(file, entry): &(FileId, &Entry)| latest[entry.home.as_path()] == *file;
+    let files = catalog.entries().filter(current).map(listed).collect();
     Ok(Left { folder: folder.to_path_buf(), alive, files })
-}
-
-/// Of several versions of one file the latest, which has the highest number.
-fn latest(catalog: &Catalog) -> impl Iterator<Item = (FileId, &Entry)> {
-    catalog.entries().filter(|(file, entry)| {
-        let later = |(other, it): (FileId, &Entry)| other > *file && it.home == entry.home;
-        !catalog.entries().any(later)
-    })
 }
 
 /// Finishes or undoes what a session that crashed left: every whole file goes to its own path,
@@ -120,21 +114,15 @@ pub fn recover(
     let (hold, limits) = (Hold::default(), Limits::default());
     let carrier = Carrier { journal: &journal, hold: &hold, limits: &limits, distrusts: true };
     let mut look = |path: &Path| path.metadata().ok().map(|found| found.len());
-    let current: Vec<FileId> = latest(&catalog).map(|(file, _)| file).collect();
+    let latest = catalog.latest();
     let mut recovered = Vec::new();
     for (file, entry, fate) in fates(&catalog, &mut look) {
-        let fate = match fate {
-            _ if !current.contains(&file) => Fate::Delete,
-            // It was going to be changed at its own path: nobody had begun.
-            _ if entry.place == entry.home && !entry.changing => Fate::AtHome,
-            fate => fate,
-        };
         if fate == Fate::HalfChanged {
             tell(&entry.home);
         }
         let done = carrier.all(&steps(file, &entry, fate, folder));
         let error = done.err().map(|error| error.to_string());
-        if current.contains(&file) {
+        if latest[entry.home.as_path()] == file {
             let Entry { home, place, .. } = entry;
             recovered.push(Recovered { home, place, fate, error });
         }
@@ -161,12 +149,7 @@ fn steps(file: FileId, entry: &Entry, fate: Fate, folder: &Path) -> Vec<Step> {
     if matches!(fate, Fate::Lost | Fate::Damaged) {
         return Vec::new(); // the user decides
     }
-    if entry.place == entry.home {
-        return vec![Step::Note(Record::Home { file })]; // it was changed where it belongs
-    }
-    let mut name = std::ffi::OsString::from(format!(".{}-", file.0));
-    name.push(folder.file_name().unwrap_or_default());
-    let beside = entry.home.with_file_name(name);
+    let beside = temporary(file, &entry.home, folder.file_name().unwrap_or_default());
     let renamed = same_device(&entry.place, &entry.home) && fate != Fate::HalfChanged;
     settle(file, entry, fate, (!renamed).then_some(&*beside))
 }

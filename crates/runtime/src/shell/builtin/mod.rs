@@ -20,7 +20,6 @@ use std::sync::Arc;
 use sched::{Event, ExecutorId, Kind, NodeId, Outcome, TaskId};
 use smallvec::smallvec;
 
-use super::outage::is_of_layer;
 use super::receive::Ran;
 use super::run::Place;
 use super::staged::Ending;
@@ -78,6 +77,17 @@ impl Engines {
     /// Whether an executor is one of these.
     pub(super) fn has(&self, executor: ExecutorId) -> bool {
         self.lanes.contains_key(&executor)
+    }
+
+    /// One more task for an executor.
+    fn ticket(&mut self, task: TaskId, place: &Place, now_ns: u64) -> Ticket {
+        let lane = self.lanes.get_mut(&place.executor).expect("it is up");
+        if lane.tasks == 0 {
+            lane.busy_since_ns = now_ns;
+        }
+        lane.tasks += 1;
+        let (executor, attempt) = (place.executor, place.attempt);
+        Ticket { task, executor, attempt, stop: Arc::clone(&lane.stop) }
     }
 
     /// Since when those that have tasks have had some.
@@ -146,16 +156,15 @@ impl State {
 
     /// Sends a task to the engine, or says that the engine cannot do it.
     pub(super) fn run_by_engine(&mut self, id: TaskId, place: Place) {
-        let Place { executor, attempt, layer } = place;
         if self.tasks.get(id).is_some_and(|task| task.builtin == Some(Builtin::Persist)) {
             return self.persist(id, place);
         }
         let Some(work) = self.work(id) else {
-            let refused = Event::Refused { task: id, executor };
+            let refused = Event::Refused { task: id, executor: place.executor };
             self.sched.handle(exec::now_ns(), refused, &mut self.out);
             return;
         };
-        self.place_files(id, layer);
+        self.place_files(id, place.layer);
         let task = self.tasks.get(id).expect("only live tasks run");
         let mut files = task.files.iter().map(|(datum, way)| {
             let copy = self.copy_for(id, *datum, *way);
@@ -169,17 +178,15 @@ impl State {
             Work::Write(_) => [None, first],
             Work::Copy => [first, second],
         };
-        let now = exec::now_ns();
-        let lane = self.engines.lanes.get_mut(&executor).expect("the caller looked");
-        if lane.tasks == 0 {
-            lane.busy_since_ns = now;
-        }
-        lane.tasks += 1;
-        let ticket = Ticket { task: id, executor, attempt, stop: Arc::clone(&lane.stop) };
+        let ticket = self.engines.ticket(id, &place, exec::now_ns());
         let job = Job::new(ticket, work, files, task.durable);
         self.engines.queue.as_ref().expect("it is up").push(job);
-        let sent = Sent { executor, attempt, claim: None, layer, pins: smallvec![] };
-        self.was_sent(id, sent);
+        self.sent_to_engine(id, place);
+    }
+
+    fn sent_to_engine(&mut self, id: TaskId, place: Place) {
+        let Place { executor, attempt, layer } = place;
+        self.was_sent(id, Sent { executor, attempt, claim: None, layer, pins: smallvec![] });
     }
 
     /// What a task moves; `None`: the engine cannot.
@@ -229,7 +236,6 @@ impl State {
         }
         if self.is_at(executor, id, attempt) {
             let cpu_ns = 0;
-            let layer_errno = if is_of_layer(errno) { errno } else { 0 };
             let ran = Ran {
                 executor,
                 started_ns,
@@ -237,7 +243,7 @@ impl State {
                 cpu_ns,
                 bytes_read,
                 bytes_written,
-                layer_errno,
+                layer_errno: errno,
             };
             self.count_run(id, &ran, None);
             let outcome = match outcome {

@@ -1,18 +1,16 @@
 //! A file is brought to its own path because the program asks for it.
 
 use std::io;
-use std::sync::Arc;
 
-use ops::catalog::{bring_home, Entry};
+use ops::catalog::bring_home;
 use ops::Errno;
 use sched::{DatumId, Event, TaskId};
-use smallvec::smallvec;
 
 use super::work::{system_error, Finished, Ticket};
 use crate::files::Copy;
 use crate::pickle;
 use crate::shell::run::Place;
-use crate::shell::state::{Sent, State};
+use crate::shell::state::State;
 use crate::store::Value;
 use crate::tiers::Limits;
 
@@ -20,15 +18,9 @@ impl State {
     /// Sends a task that waits until a file is at its own path. It reads the file, so nobody
     /// writes it meanwhile.
     pub(super) fn persist(&mut self, id: TaskId, place: Place) {
-        let Place { executor, attempt, layer } = place;
         let started_ns = exec::now_ns();
-        let lane = self.engines.lanes.get_mut(&executor).expect("the caller looked");
-        if lane.tasks == 0 {
-            lane.busy_since_ns = started_ns;
-        }
-        lane.tasks += 1;
-        let ticket = Ticket { task: id, executor, attempt, stop: Arc::clone(&lane.stop) };
-        self.was_sent(id, Sent { executor, attempt, claim: None, layer, pins: smallvec![] });
+        let ticket = self.engines.ticket(id, &place, started_ns);
+        self.sent_to_engine(id, place);
         let datum = self.tasks.get(id).and_then(|task| task.files.first()).map(|(datum, _)| *datum);
         let datum = datum.expect("it has one file");
         let away = self.files.get(datum).and_then(|file| file.current.clone());
@@ -40,14 +32,7 @@ impl State {
 
     fn bring(&mut self, ticket: Ticket, started_ns: u64, datum: DatumId, copy: Copy) {
         let file = self.files.get(datum).expect("kept while tasks use it");
-        let entry = Entry {
-            home: file.home.clone(),
-            place: copy.place.clone(),
-            bytes: copy.bytes,
-            scratch: file.scratch,
-            changing: false,
-            leaving: None,
-        };
+        let entry = file.entry(&copy);
         let layers = [self.limiter_of(&copy), self.limiter_of(&file.at_home())];
         let (Some(tiers), Some(staging), Some(number)) =
             (&self.tiers, &self.files.staging, copy.staged)
