@@ -7,15 +7,14 @@
 //!
 //! Way through: `generate` makes the program, `main_thread` takes its steps, `world` drives the
 //! scheduler and keeps the clock, `executor` runs bodies over the data model of [`values`],
-//! `run` puts a seed through all that, `shrink` makes a failing program small. [`experiment`] runs
-//! whole applications on [`storage`] with congestion, without faults. [`cli`], [`rate`] and
-//! [`experiment`] are what `cargo xtask sim`, `rate` and `experiment` call; [`tiers`] does the
-//! same for storage layers. [`power`] is a simulation of its own: files that move between layers
-//! while the power goes.
+//! `run` puts a seed through all that, [`seeds`] many, `shrink` makes a failing program small.
+//! [`experiment`] runs whole applications on [`storage`] with congestion, without faults; [`tiers`]
+//! does the same for storage layers. [`cli`], [`rate`] and
+//! [`experiment`] are what `cargo xtask sim`, `rate` and `experiment` call. [`power`] is a
+//! simulation of its own: files that move between layers while the power goes.
 #![forbid(unsafe_code)]
 
 pub mod checkers;
-mod cli;
 mod executor;
 pub mod experiment;
 pub mod faults;
@@ -27,11 +26,11 @@ pub mod power;
 pub mod program;
 pub mod rate;
 mod run;
+pub mod seeds;
 mod shrink;
 pub mod storage;
 pub mod tiers;
 pub mod values;
 mod world;
 
-pub use cli::cli;
-pub use run::{run_program, run_seed, run_seeds, Canary, Report, Summary, Violation};
+pub use run::{cli, run_program, run_seed, run_seeds, Canary, Report, Summary, Violation};

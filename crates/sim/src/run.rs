@@ -1,19 +1,18 @@
-//! A seed from its program to a report or a violation; many seeds on two threads.
+//! A seed from its program to a report or a violation.
 
 use std::cell::RefCell;
 use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, Once};
+use std::process::ExitCode;
+use std::sync::Once;
 
 use crate::checkers::Fault;
 use crate::faults::Faults;
 use crate::program::Program;
+use crate::seeds::{self, Simulated};
 use crate::shrink;
 use crate::world::World;
 
-/// How many threads run seeds.
-const THREADS: usize = 2;
 /// How many lines of the end of a story are printed.
 const STORY_LINES_MAX: usize = 120;
 
@@ -241,15 +240,7 @@ pub fn run_seed(seed: u64) -> Result<Report, Box<Violation>> {
 }
 
 /// What many seeds came to.
-#[derive(Clone, Debug, Default)]
-pub struct Summary {
-    /// How many seeds were run.
-    pub seeds: u64,
-    /// The sum of their reports.
-    pub total: Report,
-    /// What did not hold, by seed; no more seeds are begun after the first few.
-    pub violations: Vec<Violation>,
-}
+pub type Summary = seeds::Summary<Report>;
 
 /// Runs seeds on two threads; `progress` hears how many are done now and then.
 pub fn run_seeds(
@@ -257,37 +248,23 @@ pub fn run_seeds(
     violations_max: usize,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Summary {
-    let (next, done) = (AtomicU64::new(seeds.start), AtomicU64::new(0));
-    let summary = Mutex::new(Summary::default());
-    let work = || loop {
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed >= seeds.end {
-            return;
-        }
-        let result = run_seed(seed);
-        let mut summary = summary.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        summary.seeds += 1;
-        match result {
-            Ok(report) => summary.total.add(&report),
-            Err(violation) => summary.violations.push(*violation),
-        }
-        if summary.violations.len() >= violations_max {
-            next.store(seeds.end, Ordering::Relaxed);
-        }
-        drop(summary);
-        progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(work);
-        }
-    });
-    let mut summary = summary.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    summary.violations.sort_by_key(|violation| violation.seed);
-    summary
+    seeds::run_seeds(seeds, violations_max, progress)
 }
 
-impl Report {
+/// `cargo xtask sim`: runs seeds; the exit code tells whether every one was clean.
+pub fn cli(args: &[String]) -> ExitCode {
+    seeds::cli::<Report>(args)
+}
+
+impl Simulated for Report {
+    const NAME: &'static str = "sim";
+    const PROGRESS_SEEDS: u64 = 100;
+    type Violation = Violation;
+
+    fn run(seed: u64) -> Result<Report, Box<Violation>> {
+        run_seed(seed)
+    }
+
     fn add(&mut self, other: &Report) {
         self.tasks += other.tasks;
         self.events += other.events;
@@ -314,5 +291,43 @@ impl Report {
         // Seeds end in any order: the sum of their logs does not depend on it.
         self.log = self.log.wrapping_add(other.log);
         self.ns = self.ns.saturating_add(other.ns);
+    }
+
+    fn closing_words(&self) -> String {
+        format!(
+            "{} tasks, {} bodies, \
+             {} events, {} executors died, {} tasks failed, {} cancelled ({} by region), \
+             {} sent ahead, {} recalled, {} paused, {} given up, \
+             {} outputs released, {} refused, {} passed on by engines; \
+             {} epochs ({} abandoned), {} in adaptive windows; \
+             {} moves ({} up), {} files removed, {} runs unplaced, {} troubles; log {:016x}",
+            self.tasks,
+            self.bodies,
+            self.events,
+            self.deaths,
+            self.failed,
+            self.cancelled,
+            self.cancelled_by_region,
+            self.ahead,
+            self.recalled,
+            self.paused,
+            self.given_up,
+            self.released,
+            self.refused,
+            self.refused_by_engines,
+            self.epochs,
+            self.abandoned,
+            self.adaptive,
+            self.moves,
+            self.prefetches,
+            self.removed,
+            self.unplaced,
+            self.troubles,
+            self.log,
+        )
+    }
+
+    fn seed_of(violation: &Violation) -> u64 {
+        violation.seed
     }
 }

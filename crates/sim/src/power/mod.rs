@@ -10,7 +10,6 @@
 //! prove that this sees it, and that the step is needed.
 
 mod canary;
-mod cli;
 mod disk;
 mod restore;
 mod session;
@@ -20,19 +19,16 @@ mod truth;
 use std::hash::Hasher;
 use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Mutex;
+use std::process::ExitCode;
 
 pub use canary::Canary;
-pub use cli::cli;
 
 use crate::checkers::Fault;
 use crate::hash::mix;
+use crate::seeds::{self, Simulated};
 use session::Session;
 use shell::Shell;
 
-/// How many threads run seeds.
-const THREADS: usize = 2;
 /// How often recovery is stopped, at most.
 const RECOVERIES_STOPPED_MAX: usize = 3;
 /// Calls of a session before it is stopped, at most.
@@ -157,15 +153,7 @@ pub fn run_seed(seed: u64, canary: Option<Canary>) -> Result<Report, Box<Violati
 }
 
 /// What many seeds came to.
-#[derive(Clone, Debug, Default)]
-pub struct Summary {
-    /// How many seeds were run.
-    pub seeds: u64,
-    /// The sum of their reports.
-    pub total: Report,
-    /// What did not hold, by seed; no more seeds are begun after the first few.
-    pub violations: Vec<Violation>,
-}
+pub type Summary = seeds::Summary<Report>;
 
 /// Runs seeds on two threads; `progress` hears how many are done now and then.
 pub fn run_seeds(
@@ -173,37 +161,23 @@ pub fn run_seeds(
     violations_max: usize,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Summary {
-    let (next, done) = (AtomicU64::new(seeds.start), AtomicU64::new(0));
-    let summary = Mutex::new(Summary::default());
-    let work = || loop {
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed >= seeds.end {
-            return;
-        }
-        let result = run_seed(seed, None);
-        let mut summary = summary.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        summary.seeds += 1;
-        match result {
-            Ok(report) => summary.total.add(&report),
-            Err(violation) => summary.violations.push(*violation),
-        }
-        if summary.violations.len() >= violations_max {
-            next.store(seeds.end, Ordering::Relaxed);
-        }
-        drop(summary);
-        progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(work);
-        }
-    });
-    let mut summary = summary.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    summary.violations.sort_by_key(|violation| violation.seed);
-    summary
+    seeds::run_seeds(seeds, violations_max, progress)
 }
 
-impl Report {
+/// `cargo xtask power`: runs seeds; the exit code tells whether every one was clean.
+pub fn cli(args: &[String]) -> ExitCode {
+    seeds::cli::<Report>(args)
+}
+
+impl Simulated for Report {
+    const NAME: &'static str = "power";
+    const PROGRESS_SEEDS: u64 = 1000;
+    type Violation = Violation;
+
+    fn run(seed: u64) -> Result<Report, Box<Violation>> {
+        run_seed(seed, None)
+    }
+
     fn add(&mut self, other: &Report) {
         self.calls += other.calls;
         self.jobs += other.jobs;
@@ -217,5 +191,30 @@ impl Report {
         self.fates.iter_mut().zip(other.fates).for_each(|(sum, more)| *sum += more);
         // Seeds end in any order: the sum of their logs does not depend on it.
         self.log = self.log.wrapping_add(other.log);
+    }
+
+    fn closing_words(&self) -> String {
+        let [home, half, at_home, deleted, _, lost] = self.fates;
+        format!(
+            "{} calls, {} jobs, \
+             {} moves, {} brought home, {} changes in place; {} kills, {} losses of power, \
+             {} recoveries stopped, {} catalogs torn; recovery brought {home} home and {half} \
+             half changed, found {at_home} there, deleted {deleted}, lost {lost} with memory; \
+             log {:016x}",
+            self.calls,
+            self.jobs,
+            self.moves,
+            self.homes,
+            self.changes,
+            self.kills,
+            self.power_losses,
+            self.recoveries_stopped,
+            self.torn,
+            self.log,
+        )
+    }
+
+    fn seed_of(violation: &Violation) -> u64 {
+        violation.seed
     }
 }
