@@ -9,11 +9,12 @@
 //! scheduler and keeps the clock, `executor` runs bodies over the data model of [`values`],
 //! `run` puts a seed through all that, [`seeds`] many, `shrink` makes a failing program small.
 //! [`experiment`] runs whole applications on [`storage`] with congestion, without faults; [`tiers`]
-//! does the same for storage layers. [`cli`], [`rate`] and
+//! does the same for storage layers, and `calendar` keeps their time. [`cli`], [`rate`] and
 //! [`experiment`] are what `cargo xtask sim`, `rate` and `experiment` call. [`power`] is a
 //! simulation of its own: files that move between layers while the power goes.
 #![forbid(unsafe_code)]
 
+mod calendar;
 pub mod checkers;
 mod executor;
 pub mod experiment;

@@ -1,8 +1,6 @@
 //! Twelve nodes of 48 processors with a disk each, under the real scheduler and a virtual clock:
 //! no faults, congested storage.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use graph::{Access, Direction, Region, Target, TaskId, VersionId};
@@ -12,6 +10,7 @@ use sched::{
 };
 
 use super::applications::{Application, Work};
+use crate::calendar::{self, Calendar, Machine};
 use crate::hash::{mix_all, Map};
 use crate::storage::{Curve, Disk, Weather};
 
@@ -61,23 +60,11 @@ pub struct Outcomes {
     pub events: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
-    Ends(usize),
-    /// A disk is to be looked at, if nothing changed there since.
-    Disk(usize, u64),
-}
-
 struct Cluster<'a> {
     application: &'a Application,
     policy: Policy,
     sched: Sched,
-    now: u64,
-    heap: BinaryHeap<Reverse<(u64, u64, Happening)>>,
-    serial: u64,
-    disks: Vec<Disk>,
-    /// By disk: the number of its last change.
-    changes: Vec<u64>,
+    calendar: Calendar,
     numbers: Map<TaskId, usize>,
     outputs: Vec<Option<VersionId>>,
     /// By task: where and since when it runs.
@@ -115,11 +102,7 @@ impl<'a> Cluster<'a> {
             application,
             policy,
             sched,
-            now: 0,
-            heap: BinaryHeap::new(),
-            serial: 0,
-            disks: (0..disks).map(disk).collect(),
-            changes: vec![0; disks as usize],
+            calendar: Calendar::new((0..disks).map(disk).collect()),
             numbers: Map::default(),
             outputs: vec![None; tasks],
             running: vec![None; tasks],
@@ -127,13 +110,6 @@ impl<'a> Cluster<'a> {
             writes: (0, 0),
             events: 0,
         }
-    }
-
-    fn drive(&mut self, event: Event) {
-        let mut out = Vec::new();
-        self.events += 1;
-        self.sched.handle(self.now, event, &mut out);
-        self.carry_out(out);
     }
 
     fn carry_out(&mut self, out: Vec<Instruction>) {
@@ -146,28 +122,13 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    fn at(&mut self, time: u64, happening: Happening) {
-        self.serial += 1;
-        self.heap.push(Reverse((time, self.serial, happening)));
-    }
-
     fn start_executors(&mut self) {
         let (constrained, unconstrained) = self.application.io_executors;
         let slots = match self.policy {
             Policy::Unconstrained => unconstrained,
             _ => constrained,
         };
-        for node in 0..NODES {
-            for processor in 0..=PROCESSORS {
-                let executor = ExecutorId(node * (PROCESSORS + 1) + processor);
-                let (kind, slots) = match processor {
-                    PROCESSORS => (Kind::Io, slots),
-                    _ => (Kind::Compute, 1),
-                };
-                let node = NodeId(node);
-                self.drive(Event::ExecutorUp { executor, kind, node, slots, extra: 0 });
-            }
-        }
+        calendar::start_executors(self, NODES, PROCESSORS, slots);
     }
 
     fn spec(&self, number: usize) -> TaskSpec {
@@ -206,7 +167,8 @@ impl<'a> Cluster<'a> {
             let spec = self.spec(number);
             let mut out = Vec::new();
             self.events += 1;
-            let taken = self.sched.submit(self.now, &spec, &mut out).expect("nothing is wrong");
+            let taken =
+                self.sched.submit(self.calendar.now, &spec, &mut out).expect("nothing is wrong");
             self.numbers.insert(taken.task, number);
             self.outputs[number] = Some(taken.outputs[0]);
             self.carry_out(out);
@@ -215,28 +177,34 @@ impl<'a> Cluster<'a> {
 
     fn run(&mut self, id: TaskId, executor: ExecutorId, layer: Option<LayerId>) {
         let number = self.numbers[&id];
-        self.running[number] = Some((id, executor, self.now));
+        self.running[number] = Some((id, executor, self.calendar.now));
         match self.application.tasks[number].work {
-            Work::Compute(ns) => self.at(self.now + ns, Happening::Ends(number)),
+            Work::Compute(ns) => self.calendar.ends_after(ns, number),
             Work::Write(bytes) => {
-                let own = executor.0 as usize / (PROCESSORS as usize + 1) % self.disks.len();
+                let own =
+                    executor.0 as usize / (PROCESSORS as usize + 1) % self.calendar.disks.len();
                 let disk = layer.map_or(own, |layer| layer.0 as usize);
-                self.disks[disk].begin(self.now, number, bytes);
-                self.disk_changed(disk);
+                self.calendar.begin(disk, number, bytes);
             }
         }
     }
+}
 
-    fn disk_changed(&mut self, disk: usize) {
-        self.changes[disk] += 1;
-        if let Some(next) = self.disks[disk].next() {
-            self.at(next, Happening::Disk(disk, self.changes[disk]));
-        }
+impl Machine for Cluster<'_> {
+    fn calendar(&mut self) -> &mut Calendar {
+        &mut self.calendar
+    }
+
+    fn drive(&mut self, event: Event) {
+        let mut out = Vec::new();
+        self.events += 1;
+        self.sched.handle(self.calendar.now, event, &mut out);
+        self.carry_out(out);
     }
 
     fn ends(&mut self, number: usize) {
         let (task, executor, since) = self.running[number].take().expect("it runs");
-        let ran = self.now - since;
+        let ran = self.calendar.now - since;
         let mut size = 8;
         if let Work::Write(bytes) = self.application.tasks[number].work {
             self.writes.0 += 1;
@@ -248,25 +216,6 @@ impl<'a> Cluster<'a> {
         }
         self.drive(Event::Ended { task, executor, outcome: Outcome::Done([size].into()), ran });
     }
-
-    fn happen(&mut self) -> bool {
-        let Some(Reverse((time, _, happening))) = self.heap.pop() else { return false };
-        match happening {
-            Happening::Ends(number) => {
-                self.now = time;
-                self.ends(number);
-            }
-            Happening::Disk(disk, change) if self.changes[disk] == change => {
-                self.now = time;
-                let ended: Vec<usize> =
-                    std::iter::from_fn(|| self.disks[disk].ended(time)).collect();
-                ended.into_iter().for_each(|number| self.ends(number));
-                self.disk_changed(disk);
-            }
-            Happening::Disk(..) => {}
-        }
-        true
-    }
 }
 
 /// Runs an application; the same arguments come to the same.
@@ -275,12 +224,12 @@ pub fn run(application: &Application, policy: Policy, storage: &Storage) -> Outc
     cluster.start_executors();
     cluster.submit_all();
     while cluster.over < application.tasks.len() {
-        assert!(cluster.happen(), "{} of {:?} ended", cluster.over, policy);
+        assert!(calendar::happen(&mut cluster), "{} of {:?} ended", cluster.over, policy);
     }
-    let moved: f64 = cluster.disks.iter().map(|disk| disk.moved).sum();
-    let busy: f64 = cluster.disks.iter().map(|disk| disk.busy_ns as f64).sum();
+    let moved: f64 = cluster.calendar.disks.iter().map(|disk| disk.moved).sum();
+    let busy: f64 = cluster.calendar.disks.iter().map(|disk| disk.busy_ns as f64).sum();
     Outcomes {
-        total_ns: cluster.now,
+        total_ns: cluster.calendar.now,
         write_ns: (cluster.writes.1 / u128::from(cluster.writes.0.max(1))) as u64,
         rate: moved / busy.max(1.0) * 1e9,
         tuned: cluster.sched.tuned(),

@@ -2,8 +2,6 @@
 //! and a virtual clock. Tasks on a layer share its bandwidth evenly, or each moves exactly as
 //! much as it was granted; moves are writes to where they go, a chunk at a time.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use graph::{Access, DatumId, DatumKind, Direction, Region, Target, TaskId, VersionId};
@@ -13,6 +11,7 @@ use sched::{
 };
 
 use super::workloads::Workload;
+use crate::calendar::{self, Calendar, Machine as _};
 use crate::hash::{mix_all, Map};
 use crate::storage::{Curve, Disk, Weather};
 
@@ -64,13 +63,6 @@ pub struct Figures {
     pub flushed: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
-    Ends(usize),
-    /// A disk is to be looked at, if nothing changed there since.
-    Disk(usize, u64),
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Task {
     /// What it writes, or how long it computes.
@@ -90,11 +82,7 @@ struct Moving {
 struct Machine {
     way: Way,
     sched: Sched,
-    now: u64,
-    heap: BinaryHeap<Reverse<(u64, u64, Happening)>>,
-    serial: u64,
-    disks: Vec<Disk>,
-    changes: Vec<u64>,
+    calendar: Calendar,
     tasks: Vec<Task>,
     numbers: Map<TaskId, usize>,
     over: usize,
@@ -147,15 +135,10 @@ impl Machine {
         for name in ["compute", "write", "write other", "phase"] {
             sched.add_function(Arc::from(name));
         }
-        let changes = vec![0; disks.len()];
         Machine {
             way,
             sched,
-            now: 0,
-            heap: BinaryHeap::new(),
-            serial: 0,
-            disks,
-            changes,
+            calendar: Calendar::new(disks),
             tasks: Vec::new(),
             numbers: Map::default(),
             over: 0,
@@ -166,12 +149,6 @@ impl Machine {
             paused: Vec::new(),
             figures: Figures::default(),
         }
-    }
-
-    fn drive(&mut self, event: Event) {
-        let mut out = Vec::new();
-        self.sched.handle(self.now, event, &mut out);
-        self.carry_out(out);
     }
 
     fn carry_out(&mut self, out: Vec<Instruction>) {
@@ -205,8 +182,7 @@ impl Machine {
             return;
         }
         let Moving { to, left, .. } = self.moves[at].1;
-        self.disks[to].begin(self.now, self.tasks.len() + at, left.min(CHUNK_BYTES));
-        self.disk_changed(to);
+        self.calendar.begin(to, self.tasks.len() + at, left.min(CHUNK_BYTES));
     }
 
     fn chunk_ends(&mut self, at: usize) {
@@ -221,26 +197,14 @@ impl Machine {
         self.drive(Event::MoveDone { datum, bytes });
     }
 
-    fn at(&mut self, time: u64, happening: Happening) {
-        self.serial += 1;
-        self.heap.push(Reverse((time, self.serial, happening)));
-    }
-
-    fn disk_changed(&mut self, disk: usize) {
-        self.changes[disk] += 1;
-        if let Some(next) = self.disks[disk].next() {
-            self.at(next, Happening::Disk(disk, self.changes[disk]));
-        }
-    }
-
     fn run(&mut self, id: TaskId, executor: ExecutorId, layer: Option<LayerId>) {
         let number = self.numbers[&id];
-        let now = self.now;
+        let now = self.calendar.now;
         let task = &mut self.tasks[number];
         task.running = Some((id, executor, layer, now));
         let (bytes, ns) = (task.bytes, task.ns);
         let Some(LayerId(layer)) = layer else {
-            self.at(now + ns, Happening::Ends(number));
+            self.calendar.ends_after(ns, number);
             return;
         };
         if self.io.0 == 0 {
@@ -249,78 +213,25 @@ impl Machine {
         self.io.0 += 1;
         if self.way.granted {
             // As much bandwidth as there are bytes: a second.
-            let shared = layer as usize + 1 == self.disks.len();
+            let shared = layer as usize + 1 == self.calendar.disks.len();
             let speed = if shared { self.way.shared_speed } else { 1.0 };
             let ns = self.spread(NS_PER_S / speed, number);
-            self.at(now + ns, Happening::Ends(number));
+            self.calendar.ends_after(ns, number);
             return;
         }
-        self.disks[layer as usize].begin(now, number, bytes);
-        self.disk_changed(layer as usize);
+        self.calendar.begin(layer as usize, number, bytes);
     }
 
-    fn ends(&mut self, number: usize) {
-        if number >= self.tasks.len() {
-            self.chunk_ends(number - self.tasks.len());
-            return;
-        }
-        let Task { bytes, file, ref mut running, .. } = self.tasks[number];
-        let (task, executor, layer, since) = running.take().expect("it runs");
-        if let Some(layer) = layer {
-            self.io.0 -= 1;
-            if self.io.0 == 0 {
-                self.figures.io_ns += self.now - self.io.1;
-            }
-            let shared = self.disks.len() as u32 - 1;
-            let kind = if layer.0 == shared { 2 } else { layer.0 / NODES };
-            self.figures.tasks[kind as usize] += 1;
-            let (datum, home) = (file.expect("it writes one"), Some(LayerId(shared)));
-            self.bytes.insert(datum, bytes);
-            let layer = Some(layer);
-            self.drive(Event::FileAt { datum, layer, bytes, home, scratch: false });
-        }
-        let ran = self.now - since;
-        self.drive(Event::Ended { task, executor, outcome: Outcome::Done([8].into()), ran });
-    }
-
+    /// Lets the next thing happen: the scheduler's clock comes first.
     fn happen(&mut self) -> bool {
-        let next = self.heap.peek().map(|Reverse((time, ..))| *time);
+        let next = self.calendar.next();
         let deadline = self.sched.next_deadline();
         if let Some(deadline) = deadline.filter(|at| next.is_none_or(|next| *at < next)) {
-            self.now = deadline.max(self.now);
+            self.calendar.now = deadline.max(self.calendar.now);
             self.drive(Event::Tick);
             return true;
         }
-        let Some(Reverse((time, _, happening))) = self.heap.pop() else { return false };
-        match happening {
-            Happening::Ends(number) => {
-                self.now = time;
-                self.ends(number);
-            }
-            Happening::Disk(disk, change) if self.changes[disk] == change => {
-                self.now = time;
-                let ended: Vec<usize> =
-                    std::iter::from_fn(|| self.disks[disk].ended(time)).collect();
-                ended.into_iter().for_each(|number| self.ends(number));
-                self.disk_changed(disk);
-            }
-            Happening::Disk(..) => {}
-        }
-        true
-    }
-
-    fn start_executors(&mut self) {
-        for node in 0..NODES {
-            for processor in 0..=PROCESSORS {
-                let executor = ExecutorId(node * (PROCESSORS + 1) + processor);
-                let (kind, slots) = match processor {
-                    PROCESSORS => (Kind::Io, SLOTS),
-                    _ => (Kind::Compute, 1),
-                };
-                let node = NodeId(node);
-                self.drive(Event::ExecutorUp { executor, kind, node, slots, extra: 0 });
-            }
-        }
+        calendar::happen(self)
     }
 
     /// The time of a task that takes so long on average.
@@ -394,14 +305,50 @@ impl Machine {
     }
 }
 
+impl calendar::Machine for Machine {
+    fn calendar(&mut self) -> &mut Calendar {
+        &mut self.calendar
+    }
+
+    fn drive(&mut self, event: Event) {
+        let mut out = Vec::new();
+        self.sched.handle(self.calendar.now, event, &mut out);
+        self.carry_out(out);
+    }
+
+    fn ends(&mut self, number: usize) {
+        if number >= self.tasks.len() {
+            self.chunk_ends(number - self.tasks.len());
+            return;
+        }
+        let Task { bytes, file, ref mut running, .. } = self.tasks[number];
+        let (task, executor, layer, since) = running.take().expect("it runs");
+        if let Some(layer) = layer {
+            self.io.0 -= 1;
+            if self.io.0 == 0 {
+                self.figures.io_ns += self.calendar.now - self.io.1;
+            }
+            let shared = self.calendar.disks.len() as u32 - 1;
+            let kind = if layer.0 == shared { 2 } else { layer.0 / NODES };
+            self.figures.tasks[kind as usize] += 1;
+            let (datum, home) = (file.expect("it writes one"), Some(LayerId(shared)));
+            self.bytes.insert(datum, bytes);
+            let layer = Some(layer);
+            self.drive(Event::FileAt { datum, layer, bytes, home, scratch: false });
+        }
+        let ran = self.calendar.now - since;
+        self.drive(Event::Ended { task, executor, outcome: Outcome::Done([8].into()), ran });
+    }
+}
+
 /// Runs a program; the same arguments come to the same.
 pub fn run(workload: &Workload, way: Way) -> Figures {
     let mut machine = Machine::new(way);
     machine.submit_all(workload);
-    machine.start_executors();
+    calendar::start_executors(&mut machine, NODES, PROCESSORS, SLOTS);
     while machine.over < machine.tasks.len() {
         assert!(machine.happen(), "{} of {} ended", machine.over, machine.tasks.len());
     }
-    machine.figures.total_ns = machine.now;
+    machine.figures.total_ns = machine.calendar.now;
     machine.figures
 }
