@@ -18,6 +18,7 @@ pub mod native;
 mod notify;
 pub mod options;
 mod pickle;
+mod placing;
 pub mod probe;
 pub mod ring;
 pub mod session;
@@ -40,6 +41,7 @@ pub use futures::{Fault, Handle, State, WaitEnd, WaitFor};
 pub use learned::{read_learned, write_learned};
 pub use machine::Machine;
 pub use options::Options;
+pub use placing::Unsettled;
 pub use sched::{
     Cause, Constraint, DatumId, Direction, Entry, Failure, Kind, LayerId, Learned, OnFailure,
     PolicyKind, Progress, Refusal, TaskId, Tuning,
@@ -47,7 +49,7 @@ pub use sched::{
 pub use session::Session;
 pub use shell::{
     Builtin, Call, FileUse, FunctionSpec, Input, Overrides, SessionError, SpawnError, Spawned,
-    StartError, Unsettled,
+    StartError,
 };
 pub use statistics::{FunctionStatistics, Statistics};
 pub use storage::{LayerSpec, Scope, Storage, StorageError};

@@ -48,7 +48,6 @@ use crate::store::Store;
 
 pub use builtin::Builtin;
 use drop_queue::DropQueue;
-pub use staged::Unsettled;
 pub(crate) use start::start;
 pub use start::StartError;
 pub(crate) use state::State;

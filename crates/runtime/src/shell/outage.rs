@@ -2,18 +2,11 @@
 
 use std::sync::Arc;
 
-use sched::{Direction, Event, LayerId, Outcome, TaskId};
+use sched::{Event, LayerId, Outcome, TaskId};
 
 use super::staged::Ending;
 use super::state::State;
-
-/// What a storage layer fails of, that another may not.
-const OF_LAYER: [i32; 4] = [libc::ENOSPC, libc::EDQUOT, libc::EIO, libc::EROFS];
-
-/// Whether a layer may be the reason of an error of the system.
-pub(super) fn is_of_layer(errno: i32) -> bool {
-    OF_LAYER.contains(&errno)
-}
+use crate::placing::{is_full, is_of_layer};
 
 impl State {
     /// A run failed because of its layer: the scheduler finds another. Gives the run back if no
@@ -28,7 +21,7 @@ impl State {
         let Outcome::Raised(failure) = outcome else {
             return Some(Ending { executor, id, run, outcome, attempt });
         };
-        let full = [libc::ENOSPC, libc::EDQUOT].contains(&errno);
+        let full = is_full(errno);
         self.take_back(id);
         self.totals.displaced += 1;
         let ran = run.ns();
@@ -42,11 +35,7 @@ impl State {
 
     /// Whether a task writes a file on a layer, and there are others.
     fn writes_on(&self, id: TaskId, layer: LayerId) -> bool {
-        let files = self.tasks.get(id).into_iter().flat_map(|task| &task.files);
-        let mut written = files.filter(|(_, direction)| direction.writes());
-        let others = self.files.layers().len() > 1;
-        let here = |datum| self.copy_for(id, datum, Direction::Out).layer == Some(layer);
-        others && written.any(|(datum, _)| here(*datum))
+        self.tasks.get(id).is_some_and(|task| self.files.writes_on(id, &task.files, layer))
     }
 
     /// A layer is down: it is tried until it works again.

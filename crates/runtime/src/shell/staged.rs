@@ -2,12 +2,10 @@
 //! catalog after it, and brought to their own paths in the end.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use exec::limiter::Limiters;
-use ops::catalog::{bring_home, Catalog, Entry, FileId, Record};
-use parking_lot::Mutex;
+use ops::catalog::Record;
 use sched::{DatumId, Direction, Event, ExecutorId, LayerId, Outcome, TaskId};
 use smallvec::SmallVec;
 
@@ -15,8 +13,9 @@ use super::receive::Ran;
 use super::run::{runtime_error, Place};
 use super::state::State;
 use super::Shared;
-use crate::files::{Copy, File};
-use crate::tiers::{self, Commit, Hold, Keeper, Limits, Made};
+use crate::files::Copy;
+use crate::placing::{self, Unsettled};
+use crate::tiers::{self, Commit, Keeper, Made};
 
 /// A file may be so many times as large as its task's `size`.
 const UNDERSIZED: u64 = 10;
@@ -35,17 +34,6 @@ pub(super) struct Ending {
     pub(super) attempt: u32,
     pub(super) run: Ran,
     pub(super) outcome: Outcome,
-}
-
-/// A file that could not be brought to its own path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unsettled {
-    /// Its own path.
-    pub home: PathBuf,
-    /// Where it is.
-    pub place: PathBuf,
-    /// Why.
-    pub why: String,
 }
 
 impl Tiers {
@@ -104,19 +92,7 @@ impl State {
     /// Others use the devices too: what is available there, and what files of the session take up
     /// already, is all that the session can use.
     fn tell_room(&mut self, free: &[Option<u64>]) {
-        let mut own = vec![0u64; free.len()];
-        for (_, file) in self.files.all() {
-            for copy in file.current.iter().chain(&file.near).chain(&file.stale) {
-                if let Some(layer) = copy.layer {
-                    own[layer.0 as usize] += copy.bytes;
-                }
-            }
-        }
-        for (number, free) in free.iter().enumerate() {
-            let declared = self.files.layers()[number].capacity;
-            let usable = free.map(|free| free.saturating_add(own[number]));
-            let bytes = [declared, usable].into_iter().flatten().min();
-            let told = Event::LayerCapacity { layer: LayerId(number as u32), bytes };
+        for told in self.files.room(free) {
             self.sched.handle(exec::now_ns(), told, &mut self.out);
         }
     }
@@ -125,50 +101,26 @@ impl State {
     /// the grant back, and the next may be on another layer.
     pub(super) fn place_files(&mut self, id: TaskId, layer: Option<LayerId>) {
         let task = self.tasks.get(id).expect("only live tasks run");
-        let whole: SmallVec<[DatumId; 2]> = task
-            .files
-            .iter()
-            .filter(|(_, direction)| *direction == Direction::Out)
-            .map(|(datum, _)| *datum)
-            .collect();
-        for datum in whole {
-            let Some(copy) = self.files.place_for(datum, layer) else { continue };
-            let file = self.files.get_mut(datum).expect("it was given a place");
-            let before = file.next.replace((id, copy));
-            self.delete_copies(before.map(|(_, copy)| copy));
-        }
+        let old = self.files.place(id, &task.files, layer);
+        self.delete_copies(old);
     }
 
     /// The copy of a file that a task is to use.
     pub(super) fn copy_for(&self, id: TaskId, datum: DatumId, direction: Direction) -> Copy {
-        let file = self.files.get(datum).expect("kept while tasks use it");
-        match (&file.next, direction) {
-            (Some((task, copy)), Direction::Out) if *task == id => copy.clone(),
-            (_, Direction::In) => file.best(),
-            _ => file.current.clone().unwrap_or_else(|| file.at_home()),
-        }
+        self.files.copy_for(id, datum, direction)
     }
 
     /// The number of a layer whose bandwidth is emulated, if the copy is on one.
     pub(super) fn limiter_of(&self, copy: &Copy) -> Option<u32> {
-        let layers = self.files.layers();
-        let limited = |layer: &LayerId| layers[layer.0 as usize].limit.is_some();
-        copy.layer.filter(limited).map(|layer| layer.0)
+        self.files.limiter_of(copy)
     }
 
     /// A task that changes files where they are begins when the catalog says so. `true`: it begins
     /// later.
     pub(super) fn begins_later(&mut self, id: TaskId, place: Place) -> bool {
         let task = self.tasks.get(id).expect("only live tasks run");
-        let in_place = task
-            .files
-            .iter()
-            .filter(|(_, direction)| direction.writes() && *direction != Direction::Out);
-        let changed: SmallVec<[DatumId; 2]> = in_place.map(|(datum, _)| *datum).collect();
         let Some(tiers) = &self.tiers else { return false };
-        let files = &mut self.files;
-        let records: Vec<Record> =
-            changed.into_iter().flat_map(|datum| files.begin_change(datum)).collect();
+        let records = self.files.begin_changes(&task.files);
         if records.is_empty() {
             return false;
         }
@@ -195,9 +147,7 @@ impl State {
     /// What a task wrote, or changed where it was.
     fn files_of(&self, id: TaskId) -> Vec<(DatumId, Copy)> {
         let Some(task) = self.tasks.get(id) else { return Vec::new() };
-        let written = task.files.iter().filter(|(_, direction)| direction.writes());
-        let copies = written.map(|(datum, way)| (*datum, self.copy_for(id, *datum, *way)));
-        copies.collect()
+        self.files.written_by(id, &task.files)
     }
 
     /// A run is over: its files are in the catalog before anybody hears of it.
@@ -210,25 +160,11 @@ impl State {
             return ending.into_iter().for_each(|ending| self.tell_end(ending));
         }
         let files = self.files_of(id);
-        let managed =
-            |(datum, _): &(DatumId, Copy)| self.files.get(*datum).is_some_and(|file| file.managed);
-        let (Some(tiers), true) = (&self.tiers, files.iter().any(managed)) else {
+        let commit = self.files.to_commit(&files);
+        let (Some(tiers), Some((made, records))) = (&self.tiers, commit) else {
             self.take_over(files, None);
             return self.tell_end(ending);
         };
-        let made = files.iter().filter_map(|(datum, copy)| {
-            let file = self.files.get(*datum)?;
-            let (home, scratch) = (file.home.clone(), file.scratch);
-            Some(Made { file: copy.staged, home, place: copy.place.clone(), scratch })
-        });
-        let replaced = files.iter().filter_map(|(datum, copy)| {
-            let before = self.files.get(*datum)?.current.as_ref()?.staged?;
-            (copy.staged != Some(before)).then_some(Record::Gone { file: before })
-        });
-        // What was changed at its own path is whole there, or replaced.
-        let changed = files.iter().filter_map(|(datum, _)| self.files.get(*datum)?.in_place);
-        let changed = changed.map(|file| Record::Home { file });
-        let (made, records) = (made.collect(), replaced.chain(changed).collect());
         tiers.commit(made, records, move |_, state, sizes| state.committed(ending, files, sizes));
     }
 
@@ -273,30 +209,9 @@ impl State {
 
     /// What a task wrote is the current version now.
     fn take_over(&mut self, files: Vec<(DatumId, Copy)>, sizes: Option<Vec<u64>>) {
-        let mut sizes = sizes.unwrap_or_default().into_iter();
-        let mut old: Vec<Copy> = Vec::new();
-        for (datum, mut copy) in files {
-            let Some(file) = self.files.get_mut(datum) else { continue };
-            file.next = None;
-            file.changing = false;
-            file.in_place = None;
-            let staged = copy.staged;
-            file.stands |= staged.is_none();
-            copy.bytes = sizes.next().unwrap_or_default();
-            let at = Event::FileAt {
-                datum,
-                layer: copy.layer,
-                bytes: copy.bytes,
-                home: file.home_layer,
-                scratch: file.scratch,
-            };
-            let new = staged.map(|_| copy);
-            let before = std::mem::replace(&mut file.current, new);
-            old.extend(before.filter(|before| before.staged != staged));
-            old.extend(file.near.take());
-            if file.managed {
-                self.sched.handle(exec::now_ns(), at, &mut self.out);
-            }
+        let (events, old) = self.files.take_over(files, sizes);
+        for told in events {
+            self.sched.handle(exec::now_ns(), told, &mut self.out);
         }
         self.delete_copies(old);
     }
@@ -313,12 +228,7 @@ impl State {
     /// What a task was to write and did not is deleted.
     pub(super) fn discard_next(&mut self, id: TaskId) {
         let Some(task) = self.tasks.get(id) else { return };
-        let mut old: Vec<Copy> = Vec::new();
-        for (datum, _) in &task.files {
-            let Some(file) = self.files.get_mut(*datum) else { continue };
-            let next = file.next.take_if(|(task, _)| *task == id);
-            old.extend(next.map(|(_, copy)| copy));
-        }
+        let old = self.files.discard_next(id, &task.files);
         self.delete_copies(old);
     }
 
@@ -337,60 +247,16 @@ impl State {
     }
 }
 
-/// The files that are to go to their own paths.
-fn kept(state: &State) -> Vec<(FileId, Entry)> {
-    let entry = |file: &File| {
-        let copy = file.current.as_ref().filter(|_| !file.scratch)?;
-        Some((copy.staged?, file.entry(copy)))
-    };
-    let mut kept: Vec<_> = state.files.all().filter_map(|(_, file)| entry(file)).collect();
-    kept.sort_by_key(|(file, _)| *file);
-    kept
-}
-
 impl Shared {
     /// Brings every file to its own path, after the end of the session; `tell` hears of each, and
     /// how many there are. What could not be brought there stays where it is.
     pub(crate) fn settle(&self, tell: &mut dyn FnMut(usize, usize)) -> Vec<Unsettled> {
         let taken = self.look(|state| {
             let tiers = state.tiers.take()?;
-            Some((tiers, kept(state), state.files.staging.take()?))
+            Some((tiers, state.files.kept(), state.files.staging.take()?))
         });
         let Ok(Some((tiers, kept, staging))) = taken else { return Vec::new() };
-        let layers = |entry: &Entry| {
-            let found = self.look(|state| {
-                let layer = |path: &Path| {
-                    let layer = state.files.layer_of(path)?;
-                    let (place, staged, bytes) = (path.to_path_buf(), None, 0);
-                    state.limiter_of(&Copy { place, layer: Some(layer), staged, bytes })
-                };
-                [layer(&entry.place), layer(&entry.home)]
-            });
-            found.unwrap_or_default()
-        };
         let Some(keeper) = Arc::into_inner(tiers.keeper) else { return Vec::new() };
-        let Some(journal) = keeper.stop() else { return Vec::new() };
-        let (journal, hold) = (Mutex::new(journal), Hold::default());
-        let mut unsettled = Vec::new();
-        for (number, (file, entry)) in kept.iter().enumerate() {
-            tell(number, kept.len());
-            let limits = Limits::new(tiers.limiters.clone(), layers(entry));
-            let over = staging.temporary(*file, &entry.home);
-            let renamed = tiers::same_device(&entry.place, &entry.home);
-            let steps = bring_home(*file, entry, (!renamed).then_some(&*over));
-            if let Err(error) = tiers::carry_out(&steps, &journal, &hold, &limits) {
-                let (home, place) = (entry.home.clone(), entry.place.clone());
-                unsettled.push(Unsettled { home, place, why: error.to_string() });
-            }
-        }
-        tell(kept.len(), kept.len());
-        if unsettled.is_empty() {
-            let journal = journal.into_inner();
-            let records = journal.records().unwrap_or_default();
-            // What cannot be deleted is left for `recover`.
-            let swept = tiers::recovery::sweep(&Catalog::replay(records));
-            let _ = swept.and_then(|()| journal.delete());
-        }
-        unsettled
+        placing::settle(keeper, &staging, &tiers.limiters, &kept, tell)
     }
 }

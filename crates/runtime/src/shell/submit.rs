@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use sched::{
-    Access, Bound, Constraint, DatumId, Direction, Event, Kind, LayerId, OnFailure, Refusal,
-    Region, Target, TaskId, TaskSpec, Tuning, VersionId,
+    Access, Bound, Constraint, DatumId, Direction, Event, Kind, OnFailure, Refusal, Region, Target,
+    TaskId, TaskSpec, Tuning, VersionId,
 };
 use smallvec::SmallVec;
 
@@ -283,6 +283,7 @@ impl State {
             accesses.push(Access { target, region: Region::Whole, direction });
         }
         let (spec, over) = (&function.spec, &call.overrides);
+        let uses = call.files.iter().map(|file| (file.datum, file.direction));
         let by_engine = call.builtin.is_some() && spec.kind == Kind::Io;
         Ok(TaskSpec {
             function: function.label,
@@ -298,27 +299,8 @@ impl State {
             returns: over.returns.unwrap_or(spec.returns),
             accesses,
             produces: 0,
-            layer: spec.kind.is_io().then(|| self.layer_for(&call.files)).flatten(),
+            layer: spec.kind.is_io().then(|| self.files.layer_for(uses)).flatten(),
         })
-    }
-
-    /// The layer that an I/O task has to use: where a file is that it changes in place, or else
-    /// where one is that it reads, unless it writes others, which go to any layer.
-    fn layer_for(&self, files: &[FileUse]) -> Option<LayerId> {
-        let tied = |file: &&FileUse| {
-            let found = self.files.get(file.datum);
-            file.direction != Direction::Out || !found.is_some_and(|found| found.managed)
-        };
-        let layer_of = |file: &FileUse| {
-            let found = self.files.get(file.datum)?;
-            let nowhere = found.written && found.current.is_none() && found.managed;
-            found.best().layer.filter(|_| !nowhere)
-        };
-        let mut written = files.iter().filter(|file| file.direction.writes()).peekable();
-        if written.peek().is_some() {
-            return written.filter(tied).find_map(layer_of);
-        }
-        files.iter().find_map(layer_of)
     }
 
     /// Makes room for the versions of a new task (which may be over already, if something

@@ -2,9 +2,8 @@
 
 use std::io;
 
-use ops::catalog::bring_home;
 use ops::Errno;
-use sched::{DatumId, Event, TaskId};
+use sched::{DatumId, TaskId};
 
 use super::work::{system_error, Finished, Ticket};
 use crate::files::Copy;
@@ -31,19 +30,11 @@ impl State {
     }
 
     fn bring(&mut self, ticket: Ticket, started_ns: u64, datum: DatumId, copy: Copy) {
-        let file = self.files.get(datum).expect("kept while tasks use it");
-        let entry = file.entry(&copy);
-        let layers = [self.limiter_of(&copy), self.limiter_of(&file.at_home())];
-        let (Some(tiers), Some(staging), Some(number)) =
-            (&self.tiers, &self.files.staging, copy.staged)
+        let (Some(tiers), Some((steps, layers))) =
+            (&self.tiers, self.files.steps_home(datum, &copy))
         else {
             return self.persisted(ticket, started_ns, Ok(0));
         };
-        // A move of its own may be under way to the same place, over another name.
-        let mut over = staging.temporary(number, &entry.home).into_os_string();
-        over.push("-persist");
-        let mut steps = bring_home(number, &entry, Some(over.as_ref()));
-        steps.pop(); // the original is deleted when nobody reads it any more
         let limits = Limits::new(tiers.limiters.clone(), layers);
         tiers.carry_out(steps, limits, true, move |state, done| {
             let done = done.map(|()| state.came_home(datum, copy));
@@ -54,14 +45,9 @@ impl State {
     /// A file stands at its own path.
     fn came_home(&mut self, datum: DatumId, copy: Copy) -> u64 {
         let bytes = copy.bytes;
-        let Some(file) = self.files.get_mut(datum) else { return bytes };
-        file.current.take_if(|current| *current == copy);
-        file.stands = true;
-        file.stale.push(copy);
-        file.stale.extend(file.near.take());
-        let (layer, home, scratch) = (file.home_layer, file.home_layer, file.scratch);
-        let at = Event::FileAt { datum, layer, bytes, home, scratch };
-        self.sched.handle(exec::now_ns(), at, &mut self.out);
+        if let Some(told) = self.files.came_home(datum, copy) {
+            self.sched.handle(exec::now_ns(), told, &mut self.out);
+        }
         bytes
     }
 

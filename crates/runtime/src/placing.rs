@@ -1,0 +1,282 @@
+//! Files that tasks write away from their own paths: what is decided over the table of files, for
+//! every driver. Who calls this deletes the copies that it gives back, tells the scheduler the
+//! events, and has the keeper write the records.
+
+use std::path::PathBuf;
+
+use exec::limiter::Limiters;
+use ops::catalog::{bring_home, Catalog, Entry, FileId, Record, Step};
+use parking_lot::Mutex;
+use sched::{DatumId, Direction, Event, LayerId, TaskId};
+
+use crate::files::{Copy, File, Files};
+use crate::tiers::{self, Hold, Keeper, Limits, Made, Staging};
+
+/// What a storage layer fails of, that another may not.
+const OF_LAYER: [i32; 4] = [libc::ENOSPC, libc::EDQUOT, libc::EIO, libc::EROFS];
+
+/// Whether a layer may be the reason of an error of the system.
+pub(crate) fn is_of_layer(errno: i32) -> bool {
+    OF_LAYER.contains(&errno)
+}
+
+/// Whether an error of the system says that there is no room, and nothing else is wrong.
+pub(crate) fn is_full(errno: i32) -> bool {
+    [libc::ENOSPC, libc::EDQUOT].contains(&errno)
+}
+
+/// A file that could not be brought to its own path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsettled {
+    /// Its own path.
+    pub home: PathBuf,
+    /// Where it is.
+    pub place: PathBuf,
+    /// Why.
+    pub why: String,
+}
+
+/// A file that is to go to its own path, with the emulated bandwidths on its way.
+pub(crate) struct Kept {
+    file: FileId,
+    entry: Entry,
+    limited: [Option<u32>; 2],
+}
+
+/// What one task does with files.
+pub(crate) type Uses = [(DatumId, Direction)];
+
+impl Files {
+    /// The layer that an I/O task has to use: where a file is that it changes in place, or else
+    /// where one is that it reads, unless it writes others, which go to any layer.
+    pub(crate) fn layer_for(
+        &self,
+        uses: impl Iterator<Item = (DatumId, Direction)> + Clone,
+    ) -> Option<LayerId> {
+        let tied = |(datum, direction): &(DatumId, Direction)| {
+            *direction != Direction::Out || !self.get(*datum).is_some_and(|file| file.managed)
+        };
+        let layer_of = |(datum, _): (DatumId, Direction)| {
+            let file = self.get(datum)?;
+            let nowhere = file.written && file.current.is_none() && file.managed;
+            file.best().layer.filter(|_| !nowhere)
+        };
+        let mut written = uses.clone().filter(|(_, direction)| direction.writes()).peekable();
+        if written.peek().is_some() {
+            return written.filter(tied).find_map(layer_of);
+        }
+        let mut uses = uses;
+        uses.find_map(layer_of)
+    }
+
+    /// Decides where a task writes its files, on the layer of its grant (none: a compute task).
+    /// Gives what an earlier run of a task was to write.
+    pub(crate) fn place(&mut self, task: TaskId, uses: &Uses, layer: Option<LayerId>) -> Vec<Copy> {
+        let mut old = Vec::new();
+        for (datum, _) in uses.iter().filter(|(_, direction)| *direction == Direction::Out) {
+            let Some(copy) = self.place_for(*datum, layer) else { continue };
+            let file = self.get_mut(*datum).expect("it was given a place");
+            old.extend(file.next.replace((task, copy)).map(|(_, copy)| copy));
+        }
+        old
+    }
+
+    /// The copy of a file that a task is to use.
+    pub(crate) fn copy_for(&self, task: TaskId, datum: DatumId, direction: Direction) -> Copy {
+        let file = self.get(datum).expect("kept while tasks use it");
+        match (&file.next, direction) {
+            (Some((writer, copy)), Direction::Out) if *writer == task => copy.clone(),
+            (_, Direction::In) => file.best(),
+            _ => file.current.clone().unwrap_or_else(|| file.at_home()),
+        }
+    }
+
+    /// The number of a layer whose bandwidth is emulated, if the copy is on one.
+    pub(crate) fn limiter_of(&self, copy: &Copy) -> Option<u32> {
+        let limited = |layer: &LayerId| self.layers()[layer.0 as usize].limit.is_some();
+        copy.layer.filter(limited).map(|layer| layer.0)
+    }
+
+    /// What the catalog is told before a task changes files where they are; nothing: it does not.
+    pub(crate) fn begin_changes(&mut self, uses: &Uses) -> Vec<Record> {
+        let in_place = |(_, direction): &&(DatumId, Direction)| {
+            direction.writes() && *direction != Direction::Out
+        };
+        uses.iter().filter(in_place).flat_map(|(datum, _)| self.begin_change(*datum)).collect()
+    }
+
+    /// What a task wrote, or changed where it was.
+    pub(crate) fn written_by(&self, task: TaskId, uses: &Uses) -> Vec<(DatumId, Copy)> {
+        let written = uses.iter().filter(|(_, direction)| direction.writes());
+        written.map(|(datum, way)| (*datum, self.copy_for(task, *datum, *way))).collect()
+    }
+
+    /// Whether a task writes a file on a layer, and there are others.
+    pub(crate) fn writes_on(&self, task: TaskId, uses: &Uses, layer: LayerId) -> bool {
+        let mut written = uses.iter().filter(|(_, direction)| direction.writes());
+        let here = |datum| self.copy_for(task, datum, Direction::Out).layer == Some(layer);
+        self.layers().len() > 1 && written.any(|(datum, _)| here(*datum))
+    }
+
+    /// What has to be in the catalog before anybody hears that a task wrote these. `None`: nothing,
+    /// all of them are where they always are.
+    pub(crate) fn to_commit(&self, files: &[(DatumId, Copy)]) -> Option<(Vec<Made>, Vec<Record>)> {
+        let managed = |datum: &DatumId| self.get(*datum).is_some_and(|file| file.managed);
+        if !files.iter().any(|(datum, _)| managed(datum)) {
+            return None;
+        }
+        let made = files.iter().filter_map(|(datum, copy)| {
+            let file = self.get(*datum)?;
+            let (home, scratch) = (file.home.clone(), file.scratch);
+            Some(Made { file: copy.staged, home, place: copy.place.clone(), scratch })
+        });
+        let replaced = files.iter().filter_map(|(datum, copy)| {
+            let before = self.get(*datum)?.current.as_ref()?.staged?;
+            (copy.staged != Some(before)).then_some(Record::Gone { file: before })
+        });
+        // What was changed at its own path is whole there, or replaced.
+        let changed = files.iter().filter_map(|(datum, _)| self.get(*datum)?.in_place);
+        let changed = changed.map(|file| Record::Home { file });
+        Some((made.collect(), replaced.chain(changed).collect()))
+    }
+
+    /// What a task wrote is the current version now. Gives what the scheduler is told, and the
+    /// copies that are old.
+    pub(crate) fn take_over(
+        &mut self,
+        files: Vec<(DatumId, Copy)>,
+        sizes: Option<Vec<u64>>,
+    ) -> (Vec<Event>, Vec<Copy>) {
+        let mut sizes = sizes.unwrap_or_default().into_iter();
+        let (mut events, mut old) = (Vec::new(), Vec::new());
+        for (datum, mut copy) in files {
+            let Some(file) = self.get_mut(datum) else { continue };
+            file.next = None;
+            file.changing = false;
+            file.in_place = None;
+            let staged = copy.staged;
+            file.stands |= staged.is_none();
+            copy.bytes = sizes.next().unwrap_or_default();
+            let (layer, bytes) = (copy.layer, copy.bytes);
+            let new = staged.map(|_| copy);
+            let before = std::mem::replace(&mut file.current, new);
+            old.extend(before.filter(|before| before.staged != staged));
+            old.extend(file.near.take());
+            events.extend(file.managed.then(|| file.is_at(datum, layer, bytes)));
+        }
+        (events, old)
+    }
+
+    /// Gives what a task was to write and did not.
+    pub(crate) fn discard_next(&mut self, task: TaskId, uses: &Uses) -> Vec<Copy> {
+        let mut old = Vec::new();
+        for (datum, _) in uses {
+            let Some(file) = self.get_mut(*datum) else { continue };
+            let next = file.next.take_if(|(writer, _)| *writer == task);
+            old.extend(next.map(|(_, copy)| copy));
+        }
+        old
+    }
+
+    /// The steps that bring a file to its own path while tasks may read it where it is, but for the
+    /// last, and the emulated bandwidths on the way. `None`: it is there.
+    pub(crate) fn steps_home(
+        &self,
+        datum: DatumId,
+        copy: &Copy,
+    ) -> Option<(Vec<Step>, [Option<u32>; 2])> {
+        let file = self.get(datum).expect("kept while tasks use it");
+        let (staging, number) = (self.staging.as_ref()?, copy.staged?);
+        let entry = file.entry(copy);
+        // A move of its own may be under way to the same place, over another name.
+        let mut over = staging.temporary(number, &entry.home).into_os_string();
+        over.push("-persist");
+        let mut steps = bring_home(number, &entry, Some(over.as_ref()));
+        steps.pop(); // the original is deleted when nobody reads it any more
+        Some((steps, [self.limiter_of(copy), self.limiter_of(&file.at_home())]))
+    }
+
+    /// A file stands at its own path. Gives what the scheduler is told.
+    pub(crate) fn came_home(&mut self, datum: DatumId, copy: Copy) -> Option<Event> {
+        let file = self.get_mut(datum)?;
+        let bytes = copy.bytes;
+        file.current.take_if(|current| *current == copy);
+        file.stands = true;
+        file.stale.push(copy);
+        file.stale.extend(file.near.take());
+        Some(file.is_at(datum, file.home_layer, bytes))
+    }
+
+    /// Others use the devices too: what is available there, and what files of the session take up
+    /// already, is all that the session can use.
+    pub(crate) fn room(&self, free: &[Option<u64>]) -> Vec<Event> {
+        let mut own = vec![0u64; free.len()];
+        for (_, file) in self.all() {
+            for copy in file.current.iter().chain(&file.near).chain(&file.stale) {
+                if let Some(layer) = copy.layer {
+                    own[layer.0 as usize] += copy.bytes;
+                }
+            }
+        }
+        let room = |(number, free): (usize, &Option<u64>)| {
+            let declared = self.layers()[number].capacity;
+            let usable = free.map(|free| free.saturating_add(own[number]));
+            let bytes = [declared, usable].into_iter().flatten().min();
+            Event::LayerCapacity { layer: LayerId(number as u32), bytes }
+        };
+        free.iter().enumerate().map(room).collect()
+    }
+
+    /// The files that are to go to their own paths, in the order in which they were made.
+    pub(crate) fn kept(&self) -> Vec<Kept> {
+        let kept = |file: &File| {
+            let copy = file.current.as_ref().filter(|_| !file.scratch)?;
+            let limited = [self.limiter_of(copy), self.limiter_of(&file.at_home())];
+            Some(Kept { file: copy.staged?, entry: file.entry(copy), limited })
+        };
+        let mut kept: Vec<Kept> = self.all().filter_map(|(_, file)| kept(file)).collect();
+        kept.sort_by_key(|kept| kept.file);
+        kept
+    }
+}
+
+impl File {
+    fn is_at(&self, datum: DatumId, layer: Option<LayerId>, bytes: u64) -> Event {
+        let (home, scratch) = (self.home_layer, self.scratch);
+        Event::FileAt { datum, layer, bytes, home, scratch }
+    }
+}
+
+/// Brings every file to its own path, after the last task; `tell` hears of each, and how many there
+/// are. What could not be brought there stays where it is, and so does the catalog.
+pub(crate) fn settle(
+    keeper: Keeper,
+    staging: &Staging,
+    limiters: &Limiters,
+    kept: &[Kept],
+    tell: &mut dyn FnMut(usize, usize),
+) -> Vec<Unsettled> {
+    let Some(journal) = keeper.stop() else { return Vec::new() };
+    let (journal, hold) = (Mutex::new(journal), Hold::default());
+    let mut unsettled = Vec::new();
+    for (number, Kept { file, entry, limited }) in kept.iter().enumerate() {
+        tell(number, kept.len());
+        let limits = Limits::new(limiters.clone(), *limited);
+        let over = staging.temporary(*file, &entry.home);
+        let renamed = tiers::same_device(&entry.place, &entry.home);
+        let steps = bring_home(*file, entry, (!renamed).then_some(&*over));
+        if let Err(error) = tiers::carry_out(&steps, &journal, &hold, &limits) {
+            let (home, place) = (entry.home.clone(), entry.place.clone());
+            unsettled.push(Unsettled { home, place, why: error.to_string() });
+        }
+    }
+    tell(kept.len(), kept.len());
+    if unsettled.is_empty() {
+        let journal = journal.into_inner();
+        let records = journal.records().unwrap_or_default();
+        // What cannot be deleted is left for `recover`.
+        let swept = tiers::recovery::sweep(&Catalog::replay(records));
+        let _ = swept.and_then(|()| journal.delete());
+    }
+    unsettled
+}
