@@ -74,8 +74,10 @@ void al_options_init_size(al_options *options, size_t size);
 int al_start(const al_options *options);
 
 /* Waits for all tasks, keeps what was learned (that it cannot is told by the message hook, and no
- * failure), then ends the workers. 0, or the first error of a non-blocking operation
- * that nobody asked about. -EDEADLK: called by a worker; -EINVAL: it does not run. */
+ * failure), brings files to their own paths, then ends the workers. 0, or the first error of a
+ * non-blocking operation that nobody asked about, or of a task that failed. -EIO: a file could not
+ * be brought to its own path; the message hook is told where it is. -EDEADLK: called by a worker;
+ * -EINVAL: it does not run. */
 int al_stop(void);
 
 /* How many workers there are; 0: the runtime does not run. */
@@ -156,6 +158,13 @@ static inline al_access al_box(al_direction direction, const void *base, unsigne
 #define al_concurrent(base) al_whole(AL_CONCURRENT, (base))
 #define al_commutative(base) al_whole(AL_COMMUTATIVE, (base))
 
+/* A file that an I/O task uses whole: AL_IN, AL_OUT (it writes the file anew) or AL_INOUT (it
+ * changes what is there). Tasks are ordered by their files as by other data. See al_path. */
+typedef struct al_file {
+    const char *path;
+    al_direction direction;
+} al_file;
+
 /* What an I/O task asks for. It takes no processor: it runs while its layer has a grant for it. Its
  * operations (al_pread, al_pwrite_async ...) are counted, and are slowed down where the description
  * of the layer has a `limit`. Fill what you need and leave the rest zero. */
@@ -169,6 +178,9 @@ typedef struct al_io {
     uint64_t size;
     /* the name of the only layer that will do; NULL: the fastest with room */
     const char *layer;
+    /* files that the task uses, read during al_spawn only; it opens them at al_path */
+    const al_file *files;
+    size_t files_count;
 } al_io;
 
 /* What a task runs. */
@@ -193,13 +205,15 @@ typedef struct al_task {
 /* Spawns a task. From inside a task: a child, without which its parent does not end. -EINVAL: no
  * body, a NULL base, a reversed or empty span, too many dimensions, regions of one datum that
  * differ in dimensions, a task that uses overlapping regions twice with a write among them, what an
- * I/O task asks for makes no sense or is more than any layer has, it is inside another I/O task, or
- * the runtime does not run (or is being stopped). */
+ * I/O task asks for makes no sense or is more than any layer has, it is inside another I/O task, it
+ * uses files and is inside a task, a file that it reads is not there and no task writes it, or the
+ * runtime does not run (or is being stopped). */
 int al_spawn(const al_task *task);
 
 /* Waits for every task that was spawned by the caller: in a task its children (the task pauses),
- * else all tasks. 0, or the first error of a non-blocking operation that nobody asked about,
- * once. -EDEADLK: in a polling service or a `drop` that a worker runs. */
+ * else all tasks. 0, or the first error of a non-blocking operation that nobody asked about, or of
+ * a task that failed (al_fail), once. -EDEADLK: in a polling service or a `drop` that a worker
+ * runs. */
 int al_taskwait(void);
 
 /* Waits until nobody that was spawned before uses this datum any more: in a task none of its
@@ -234,6 +248,40 @@ typedef void (*al_tuned_hook)(const al_tuned *tuned, void *data);
 
 /* Calls the hook for each. How many there were; -EINVAL: no hook, or the runtime does not run. */
 int al_each_tuned(al_tuned_hook hook, void *data);
+
+/* ---- Files on layers (docs/layers.md) -------------------------------------------------------- */
+
+/* Tasks name files; the runtime chooses the layer. A task that writes a file whole gets a place on
+ * the layer of its grant, the fastest with room. When it is over, that is what the tasks after it
+ * read, and al_stop brings it to the path that was named: complete, with the mode of the file that
+ * it replaces. Until then an older file there is as it was. A program that is killed leaves a
+ * catalog in .alongside below its working directory, and `alongside recover` brings home every file
+ * whose task was over. With one layer, or for an absolute path outside all layers, a file is
+ * written at its own path at once. */
+
+/* Where the calling task has its file of this number (from 0, as in al_io): the path to open. The
+ * text stays as it is until the task is over. NULL: the caller is in no task with such a file. */
+const char *al_path(size_t file);
+
+/* The calling task fails of an error (an errno, positive); its body returns as it likes afterwards.
+ * With ENOSPC, EDQUOT, EIO or EROFS its layer may be to blame: if there is another, the body is
+ * called again, with the same argument and new places. Else the task failed: the files that it was
+ * to write whole are as before, the tasks that depend on it do not run (their `drop` is called), and
+ * the next al_taskwait gives the error. After one that was called outside of tasks everything can
+ * be used again. -EINVAL: the caller is in no task with files, or that is no error. */
+int al_fail(int error);
+
+/* Opens a file for reading, at its best copy. In a task: one of its own files. Outside of tasks:
+ * after all tasks that write it. A descriptor; -ECANCELED: such a task failed; -EINVAL: the file is
+ * none of the task's, or the runtime does not run; -EDEADLK: called by a worker between tasks; else
+ * what the system gave. */
+int al_open(const char *path);
+
+/* Brings a file to its own path, after all tasks that write it, and waits until it is there.
+ * -ENOENT: there is no such file; -ECANCELED: a task that writes it failed; -EDEADLK: in a task, or
+ * called by a worker; -EINVAL: no path, or the runtime does not run; else what the system gave,
+ * and the file stays where it is. */
+int al_persist(const char *path);
 
 /* ---- I/O: blocking in form, pausing the task ------------------------------------------------- */
 

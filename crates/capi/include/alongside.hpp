@@ -26,6 +26,7 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "alongside.h"
 
@@ -49,6 +50,7 @@ struct settings {
     int priority = 0;
     bool is_io = false;
     al_io asked{};
+    std::vector<al_file> files{};
 };
 
 /* An exception left a body: says which, and ends the program. */
@@ -142,6 +144,30 @@ struct io : settings {
     io &layer(const char *layer_name)
     {
         asked.layer = layer_name;
+        return *this;
+    }
+
+    /* Files, numbered in the order in which they are named (see al_path). The texts have to stay
+     * until the task is spawned. */
+    io &reads(const char *path)
+    {
+        return file(path, AL_IN);
+    }
+
+    io &writes(const char *path)
+    {
+        return file(path, AL_OUT);
+    }
+
+    io &changes(const char *path)
+    {
+        return file(path, AL_INOUT);
+    }
+
+private:
+    io &file(const char *path, al_direction direction)
+    {
+        files.push_back(al_file{path, direction});
         return *this;
     }
 };
@@ -273,7 +299,10 @@ std::enable_if_t<std::is_invocable_v<std::decay_t<Callable> &>> spawn(const sett
     task.accesses_count = sizeof...(Uses);
     task.name = how.name;
     task.priority = how.priority;
-    task.io = how.is_io ? &how.asked : nullptr;
+    al_io asked = how.asked;
+    asked.files = how.files.data();
+    asked.files_count = how.files.size();
+    task.io = how.is_io ? &asked : nullptr;
     task.body = [](void *kept) { static_cast<Kept *>(kept)->run(); };
     if constexpr (detail::is_copied<Kept>) {
         Kept kept{std::forward<Callable>(callable), how.name};
@@ -294,6 +323,18 @@ std::enable_if_t<std::is_invocable_v<std::decay_t<Callable> &>> spawn(Callable &
                                                                      const Uses &...uses)
 {
     spawn(settings{}, std::forward<Callable>(callable), uses...);
+}
+
+/* Where the calling task has its file of this number. */
+inline const char *path(std::size_t file)
+{
+    return al_path(file);
+}
+
+/* Waits until a file is at its own path. */
+inline void persist(const char *path)
+{
+    detail::check(al_persist(path), "al_persist");
 }
 
 /* Waits for what the caller spawned: in a task its children, else all tasks. */

@@ -6,6 +6,7 @@ use runtime::native::{
     self, say, Access, Argument, Body, Direction, Region, Runtime, Span, Spawn, Wants,
 };
 
+use crate::files::{with_files, AlFile};
 use crate::status;
 
 /// Dimensions of a region at most.
@@ -49,6 +50,8 @@ pub struct AlIo {
     bandwidth: *const c_char,
     size: u64,
     layer: *const c_char,
+    files: *const AlFile,
+    files_count: usize,
 }
 
 fn refuse(what: &str, task: Option<&CStr>) -> c_int {
@@ -118,12 +121,14 @@ unsafe fn spawn(runtime: &Runtime, task: *const AlTask) -> Result<(), String> {
 
 /// # Safety
 ///
-/// The texts are null or C strings.
+/// The texts are null or C strings, and there are so many files.
 #[cold]
 unsafe fn wants(runtime: &Runtime, io: &AlIo) -> Result<Wants, String> {
     // SAFETY: the caller's promise, for both.
     let text = |text: *const c_char| (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) });
-    runtime.wants(text(io.bandwidth), io.size, text(io.layer))
+    let wants = runtime.wants(text(io.bandwidth), io.size, text(io.layer))?;
+    // SAFETY: as above, for the files.
+    unsafe { with_files(wants, io.files, io.files_count) }
 }
 
 /// # Safety

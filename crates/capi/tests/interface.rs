@@ -119,7 +119,9 @@ fn programs_find_an_installed_library_with_pkg_config() {
 
 #[test]
 fn the_examples_run_and_find_their_results_right() {
-    for source in ["overlap.c", "stencil.c", "nonblocking.c", "checkpoints.c", "openmp.c"] {
+    let sources =
+        ["overlap.c", "stencil.c", "nonblocking.c", "checkpoints.c", "layers.c", "openmp.c"];
+    for source in sources {
         let program = build::compile_at(&crate_folder().join("../../examples/c"), source, &[]);
         for engine in ["auto", "threads"] {
             let mut command = Command::new(&program.path);

@@ -142,6 +142,45 @@ void io_tasks()
     al::taskwait();
 }
 
+std::string contents(const char *path)
+{
+    char bytes[64];
+    int file = al_open(path);
+    CHECK(file >= 0);
+    ssize_t length = al_pread(file, bytes, sizeof bytes, 0);
+    CHECK(length >= 0);
+    close(file);
+    return std::string(bytes, static_cast<std::size_t>(length));
+}
+
+void put(const char *path, int flags, const std::string &text)
+{
+    int file = open(path, flags | O_CLOEXEC, 0600);
+    CHECK(file >= 0);
+    SAME(al_pwrite(file, text.data(), text.size(), 0), text.size());
+    close(file);
+}
+
+void files()
+{
+    const std::string path = "typed-" + std::to_string(getpid()), copy = path + "-copy";
+    al::spawn(al::io("write").writes(path.c_str()), [] {
+        put(al::path(0), O_WRONLY | O_CREAT | O_TRUNC, "first words");
+    });
+    al::spawn(al::io("change").changes(path.c_str()).size(1000), [] {
+        put(al::path(0), O_WRONLY, "other");
+    });
+    al::spawn(al::io("copy").reads(path.c_str()).writes(copy.c_str()), [&] {
+        put(al::path(1), O_WRONLY | O_CREAT | O_TRUNC, contents(path.c_str()));
+        CHECK(al::path(2) == nullptr);
+    });
+    CHECK(contents(copy.c_str()) == "other words");
+    al::persist(copy.c_str());
+    al::taskwait();
+    unlink(path.c_str());
+    unlink(copy.c_str());
+}
+
 /* In a process of its own: the exception ends it, and its message names the task. */
 void an_exception_escapes()
 {
@@ -177,6 +216,7 @@ int main()
         what_is_moved();
         errors();
         io_tasks();
+        files();
         runtime.stop();
     }
     SAME(al_workers(), 0);

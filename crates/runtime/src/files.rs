@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use ops::catalog::{Entry, FileId, Record};
-use sched::{DatumId, LayerId, TaskId};
+use sched::{DatumId, Event, LayerId, TaskId};
 
 use crate::shell::SessionError;
 use crate::storage::LayerSpec;
@@ -284,6 +284,17 @@ impl Files {
             Record::Copy { file: number, home, place, bytes: 0, scratch },
             Record::Changing { file: number },
         ]
+    }
+
+    /// A file gets a new datum: what the graph knew of the old one is forgotten. What the scheduler
+    /// is told of the new one.
+    pub(crate) fn renew(&mut self, old: DatumId, new: DatumId) -> Option<Event> {
+        let mut file = self.by_datum.remove(&old)?;
+        self.by_home.insert(file.home.clone(), new);
+        file.written = file.current.is_some();
+        let told = file.current.as_ref().map(|copy| file.is_at(new, copy.layer, copy.bytes));
+        self.by_datum.insert(new, file);
+        told
     }
 
     /// Drops a file; what was kept of it.

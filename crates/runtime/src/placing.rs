@@ -241,7 +241,8 @@ impl Files {
 }
 
 impl File {
-    fn is_at(&self, datum: DatumId, layer: Option<LayerId>, bytes: u64) -> Event {
+    /// What the scheduler is told of where the current version is.
+    pub(crate) fn is_at(&self, datum: DatumId, layer: Option<LayerId>, bytes: u64) -> Event {
         let (home, scratch) = (self.home_layer, self.scratch);
         Event::FileAt { datum, layer, bytes, home, scratch }
     }

@@ -1,15 +1,18 @@
-//! Everything behind the one lock: the scheduler, the data, the tasks.
+//! Everything behind the one lock: the scheduler, the data, the tasks. What is done for tasks with
+//! files is in `files`.
+
+mod files;
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use graph::{Region, Target, TaskId};
+use graph::{DatumId, Direction, Region, Target, TaskId};
 use smallvec::SmallVec;
 
 use sched::{
-    Config, Constraint, Event, ExecutorId, FunctionId, Instruction, Kind, LayerId, Learned, NodeId,
-    OnFailure, Outcome, Refusal, Sched, Submitted, TaskSpec, Tuning,
+    Config, Constraint, Event, ExecutorId, Failure, FunctionId, Instruction, Kind, LayerId,
+    Learned, NodeId, OnFailure, Outcome, Refusal, Sched, Submitted, TaskSpec, Tuning,
 };
 
 use super::data::{Data, Table};
@@ -17,8 +20,9 @@ use super::inbox::Inbox;
 use super::io_task::{IoTask, Wants};
 use super::layers::Layers;
 use super::options::Options;
+use super::placed::Placed;
 use super::queue::Queue;
-use super::task::{Access, Body, Report, Spawn, Task, TaskRef};
+use super::task::{Access, Body, Report, Spawn, Task, TaskRef, Undone};
 use super::timers::{Due, Timers};
 use super::worker::Worker;
 use crate::storage::{amount, LayerSpec, Storage};
@@ -46,6 +50,9 @@ pub(super) struct Core {
     /// What the clock is ahead of `now`, once there was an I/O task.
     clock_ahead_ns: Option<u64>,
     io: IoExecutor,
+    placed: Placed,
+    /// A task failed, and what it was to write cannot be read until the program was told.
+    failed: bool,
     /// Tasks that are not over.
     pub(super) live: usize,
 }
@@ -80,6 +87,7 @@ struct Asked {
     constraint: Constraint,
     tuning: Tuning,
     layer: Option<LayerId>,
+    files: SmallVec<[(DatumId, Direction); 2]>,
 }
 
 /// What a lock's holder has to do after it let go.
@@ -90,6 +98,10 @@ pub(super) struct After {
     /// Tasks whose last child ended and that have a `drop`, which is the program's code: it is
     /// called before their end is reported, and not under the lock.
     pub(super) to_drop: SmallVec<[TaskRef; 2]>,
+    /// Tasks with files whose end the program is told now, and then the scheduler.
+    pub(super) settled: Vec<TaskRef>,
+    /// What is left of tasks that were given up.
+    pub(super) undone: Vec<Undone>,
     /// Workers that got something, each once.
     pub(super) woken: SmallVec<[usize; 8]>,
 }
@@ -134,6 +146,8 @@ impl Core {
             now: 0,
             clock_ahead_ns: None,
             io,
+            placed: Placed::new(&storage.layers),
+            failed: false,
             live: 0,
         };
         for worker in 0..workers {
@@ -170,12 +184,13 @@ impl Core {
             let access = self.bind(domain, access?);
             self.spec.accesses.push(access);
         }
-        let taken = match asked {
+        let taken = match &asked {
             None => self.sched.submit(self.now, &self.spec, &mut self.out),
-            Some(asked) => self.submit_io(&asked),
+            Some(asked) => self.submit_io(asked),
         };
         let id = taken.map_err(|refusal| words(&refusal))?.task;
-        self.keep(id, Task::new(spawn, id, parent, wants.is_some()));
+        let io = asked.map(|asked| self.io_part(id, asked));
+        self.keep(id, Task::new(spawn, id, parent, io));
         if let Some(parent) = parent {
             let parent = parent.get();
             parent.expect(1);
@@ -206,7 +221,18 @@ impl Core {
             constraint: Constraint { bandwidth: 0, size: wants.size },
             tuning: Tuning::Static,
             layer: wants.layer,
+            files: SmallVec::new(),
         };
+        if !wants.files.is_empty() {
+            if parent.is_some() {
+                return Err("a task in a task cannot use files, as nothing orders it against the \
+                            tasks outside that use them; spawn it from outside of tasks"
+                    .into());
+            }
+            asked.files = self.placed.bind(&mut self.sched, &wants.files)?;
+            let tied = || self.placed.layer_for(&asked.files);
+            asked.layer = wants.layer.or_else(|| tied().filter(|_| !wants.anywhere));
+        }
         match wants.bandwidth {
             None => {}
             Some(Ask::Bandwidth(bandwidth)) => asked.constraint.bandwidth = bandwidth,
@@ -233,6 +259,7 @@ impl Core {
         }
         self.advance(0);
         let spec = &mut self.spec;
+        spec.accesses.extend(Placed::accesses(&asked.files));
         (spec.kind, spec.cpus, spec.function) = (Kind::Io, 0, asked.function);
         (spec.constraint, spec.tuning, spec.layer) = (asked.constraint, asked.tuning, asked.layer);
         let taken = self.sched.submit(self.now, spec, &mut self.out);
@@ -242,12 +269,27 @@ impl Core {
         taken
     }
 
+    /// What only an I/O task that was taken has.
+    #[cold]
+    fn io_part(&mut self, id: TaskId, asked: Asked) -> IoTask {
+        let has_files = !asked.files.is_empty();
+        if has_files {
+            self.placed.keep(id, asked.files);
+        }
+        IoTask::new(has_files)
+    }
+
     /// The scheduler's time goes on: by what a task ran, or to where the clock is.
     fn advance(&mut self, ran: u64) {
         self.now = match self.clock_ahead_ns {
             None => self.now + ran,
             Some(ahead) => exec::now_ns().wrapping_sub(ahead),
         };
+    }
+
+    /// Where the clock is that tells how long I/O tasks take.
+    fn clock(&self) -> u64 {
+        self.now.wrapping_add(self.clock_ahead_ns.unwrap_or(0))
     }
 
     /// The scheduler may have to look at the clock when nothing happens.
@@ -323,17 +365,20 @@ impl Core {
                 return;
             }
             let mut reports = std::mem::take(&mut self.reports);
-            reports.drain(..).for_each(|report| self.handle(report));
+            reports.drain(..).for_each(|report| self.handle(report, workers, after));
             self.reports = reports;
         }
     }
 
-    fn handle(&mut self, report: Report) {
+    fn handle(&mut self, report: Report, workers: &[Worker], after: &mut After) {
         let event = match report {
-            Report::Ended(task) => {
-                let task = task.get();
+            Report::Ended(ended) => {
+                let task = ended.get();
                 if let Some(io) = task.io() {
-                    return self.io_ended(task.id(), io);
+                    return match io.files() {
+                        None => self.io_ended(task.id(), io, Outcome::Done(Box::default())),
+                        Some(_) => self.over_with_files(ended, after),
+                    };
                 }
                 let ran = task.ran_ns();
                 self.advance(ran);
@@ -344,6 +389,9 @@ impl Core {
                 let task = task.get();
                 Event::Paused { task: task.id(), executor: executor(task) }
             }
+            Report::Settled(task) => return self.settled(task),
+            Report::Announced(task) => return self.announced(workers, task, after),
+            Report::Undone => return self.one_less(after),
             Report::Tick => {
                 self.io.ticks = false;
                 self.advance(0);
@@ -357,16 +405,14 @@ impl Core {
     /// An I/O task is over: the scheduler is told how long it took, from its beginning, and what it
     /// moved.
     #[cold]
-    fn io_ended(&mut self, task: TaskId, io: &IoTask) {
+    fn io_ended(&mut self, task: TaskId, io: &IoTask, outcome: Outcome) {
         let executor = self.io.id;
         self.advance(0);
-        let clock = self.now.wrapping_add(self.clock_ahead_ns.unwrap_or(0));
-        let (bytes, ran) = (io.moved(), io.ran_ns(clock));
+        let (bytes, ran) = (io.moved(), io.ran_ns(self.clock()));
         if bytes > 0 && self.sched.is_tuned(task) {
             let moved = Event::Moved { task, executor, bytes };
             self.sched.handle(self.now, moved, &mut self.out);
         }
-        let outcome = Outcome::Done(Box::default());
         let ended = Event::Ended { task, executor, outcome, ran };
         self.sched.handle(self.now, ended, &mut self.out);
         self.note_deadline();
@@ -382,13 +428,15 @@ impl Core {
                         Some(layer) => self.send_io(workers, task, layer, after),
                     },
                     Instruction::Recall { task, executor } => self.recall(workers, task, executor),
-                    Instruction::Forgotten { task, .. } => self.forget(workers, task, after),
+                    Instruction::Forgotten { task, failure } => {
+                        self.forget(workers, task, failure.as_deref(), after);
+                    }
                     // Data are in place: nobody holds their versions.
                     Instruction::Resolve { .. } | Instruction::Discard { .. } => {}
                     Instruction::Kill { .. } | Instruction::Retire { .. } => {
                         unreachable!("native tasks have no timeouts")
                     }
-                    // The driver never says where a file is.
+                    // Nothing asks for a flush or a prefetch, and no file is for scratch.
                     Instruction::Move { .. }
                     | Instruction::DropCopy { .. }
                     | Instruction::Remove { .. }
@@ -412,12 +460,22 @@ impl Core {
 
     /// An I/O task has its grant: it goes where every worker looks, and one that sleeps is woken.
     #[cold]
-    fn send_io(&self, workers: &[Worker], id: TaskId, layer: LayerId, after: &mut After) {
+    fn send_io(&mut self, workers: &[Worker], id: TaskId, layer: LayerId, after: &mut After) {
         let task = self.tasks[id.0.index as usize].as_deref().expect("the scheduler knows it");
         task.executor.store(self.io.id.0, Ordering::Relaxed);
         let io = task.io().expect("only I/O tasks have grants");
         io.grant(layer, self.io.ways.layers.writer(layer));
-        self.io.ways.queue.push(TaskRef::of(task));
+        let task = TaskRef::of(task);
+        match io.files() {
+            None => self.queue_io(workers, task, after),
+            Some(_) => self.send_with_files(workers, task, after),
+        }
+    }
+
+    /// An I/O task may begin.
+    #[cold]
+    fn queue_io(&self, workers: &[Worker], task: TaskRef, after: &mut After) {
+        self.io.ways.queue.push(task);
         let mut sleepers = (0..workers.len()).filter(|worker| workers[*worker].sleeps());
         if let Some(worker) = sleepers.find(|worker| !after.woken.contains(worker)) {
             after.woken.push(worker);
@@ -432,12 +490,26 @@ impl Core {
         }
     }
 
-    fn forget(&mut self, workers: &[Worker], id: TaskId, after: &mut After) {
+    fn forget(
+        &mut self,
+        workers: &[Worker],
+        id: TaskId,
+        failure: Option<&Failure>,
+        after: &mut After,
+    ) {
         let task = self.tasks[id.0.index as usize].as_deref_mut().expect("the scheduler knew it");
         let parent = task.parent;
-        task.end();
+        let has_files = task.files().is_some();
+        let given_up = failure.filter(|_| !task.files().is_some_and(|files| files.is_settled()));
+        if let Some(failure) = given_up {
+            self.give_up(id, failure, after);
+        }
+        self.failed |= failure.is_some();
+        if has_files {
+            self.placed.forget(id);
+        }
+        self.tasks[id.0.index as usize].as_deref_mut().expect("as above").end();
         self.data.forget_children(&mut self.sched, id, &mut self.out);
-        self.live -= 1;
         if let Some(parent) = parent {
             if super::worker::child_is_over(workers, parent) {
                 match parent.get().has_drop() {
@@ -446,9 +518,17 @@ impl Core {
                 }
             }
         }
+        if given_up.is_none() {
+            self.one_less(after);
+        }
+    }
+
+    /// A task is over, and the program knows it.
+    fn one_less(&mut self, after: &mut After) {
+        self.live -= 1;
         after.over += 1;
         if self.live == 0 {
-            self.data.all_is_over(&mut self.sched, &mut self.out);
+            self.data.all_is_over(&mut self.sched, false, &mut self.out);
         }
     }
 }

@@ -97,9 +97,14 @@ impl Data {
     }
 
     /// No task is left. Data with regions are forgotten: their addresses may come back as something
-    /// of another shape.
-    pub(super) fn all_is_over(&mut self, sched: &mut Sched, out: &mut Vec<Instruction>) {
-        if self.program.len() > IDLE_DATA_MAX {
+    /// of another shape. If tasks `failed`, all are: what these did not write can be used again.
+    pub(super) fn all_is_over(
+        &mut self,
+        sched: &mut Sched,
+        failed: bool,
+        out: &mut Vec<Instruction>,
+    ) {
+        if failed || self.program.len() > IDLE_DATA_MAX {
             self.in_parts.clear();
             let table = std::mem::take(&mut self.program);
             table.into_values().for_each(|known| sched.drop_datum(known.datum, out));

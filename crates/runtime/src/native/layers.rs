@@ -52,6 +52,11 @@ impl Layers {
         &self.layers[layer.0 as usize]
     }
 
+    /// The emulated bandwidths.
+    pub(super) fn limiters(&self) -> Limiters {
+        self.limiters.clone()
+    }
+
     /// The layer of a name; else which there are.
     pub(super) fn named(&self, name: &CStr) -> Result<LayerId, String> {
         let at = self.layers.iter().position(|layer| *layer.name == *name);

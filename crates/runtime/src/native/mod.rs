@@ -34,11 +34,13 @@
 mod core;
 mod data;
 pub mod detach;
+mod file_calls;
 mod inbox;
 mod io;
 mod io_task;
 mod layers;
 mod options;
+mod placed;
 mod queue;
 mod runtime;
 mod say;
@@ -49,6 +51,7 @@ mod task;
 mod timers;
 mod tuning;
 mod waiters;
+mod waiting;
 mod worker;
 
 pub use engine::Prefer;

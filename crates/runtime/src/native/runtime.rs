@@ -9,21 +9,22 @@ use std::thread::JoinHandle;
 use exec::native::stacks::{Limits, Stack, Stacks};
 use exec::native::{overflow, thread};
 use graph::{Direction, Region};
-use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::core::{After, Core, Ways};
 use super::inbox::Inbox;
 use super::io::{Done, Io, Operation, Promise, ResultPlace, Waiting};
-use super::io_task::{IoTask, Wants};
+use super::io_task::{FilePart, IoTask, Wants};
 use super::layers::Layers;
 use super::options::{Options, StartError};
 use super::queue::Queue;
 use super::say::say;
 use super::services::{Service, Services};
 use super::starving::Starving;
-use super::task::{Access, Argument, Place, Report, Spawn, TaskNumber, TaskRef, Why};
+use super::task::{Access, Report, Spawn, TaskNumber, TaskRef, Why};
 use super::timers::{Due, Timers};
 use super::waiters::Waiters;
+use super::waiting::Wait;
 use super::worker::{self, Worker};
 use super::Errno;
 
@@ -47,11 +48,15 @@ pub(super) struct Shared {
     pub(super) layers: Arc<Layers>,
     /// The folder of a layer that nobody described, until a task needs to know what it takes.
     pub(super) unmeasured: Mutex<Option<PathBuf>>,
+    /// One at a time looks whether there is a catalog of files, and makes it.
+    pub(super) opening: Mutex<()>,
     /// Where what was learned is kept.
     pub(super) learned: Option<PathBuf>,
     /// Tasks that were spawned from outside of tasks, ever.
     pub(super) spawned: AtomicU64,
     first_error: AtomicI32,
+    /// Tasks failed since a thread of the program waited for all.
+    has_failures: AtomicBool,
     starving: Starving,
     stops: AtomicBool,
     pub(super) ends: AtomicBool,
@@ -154,9 +159,11 @@ impl Runtime {
             timers,
             layers,
             unmeasured: Mutex::new(unmeasured),
+            opening: Mutex::default(),
             learned,
             spawned: AtomicU64::new(0),
             first_error: AtomicI32::new(0),
+            has_failures: AtomicBool::new(false),
             starving: Starving::default(),
             stops: AtomicBool::new(false),
             ends: AtomicBool::new(false),
@@ -193,8 +200,9 @@ impl Runtime {
         let Some(started) = STARTED.write().take() else { return Err(libc::EINVAL) };
         STARTED_AFTER.store(0, Ordering::Release);
         self.keep_learned();
+        let settled = self.settle_files();
         end(&self.0, started.threads);
-        self.take_error()
+        self.take_error().and(settled)
     }
 
     /// How many workers there are.
@@ -225,6 +233,9 @@ impl Runtime {
             }
             self.0.spawned.fetch_add(1, Ordering::Relaxed);
         }
+        if let Some(wants) = wants.filter(|wants| !wants.files.is_empty()) {
+            self.open_tiers(wants)?;
+        }
         self.0.with_core(|core| core.spawn(spawn, wants, accesses, parent))
     }
 
@@ -233,7 +244,13 @@ impl Runtime {
         match worker::here() {
             // A worker between two tasks, in a polling service or a `drop`.
             None if worker::local().is_some() => return Err(libc::EDEADLK),
-            None => self.0.waiters.wait_until_at_most(0),
+            None => {
+                self.0.waiters.wait_until_at_most(0);
+                if self.0.has_failures.swap(false, Ordering::AcqRel) {
+                    let forgiven = self.0.with_core(Core::forgive);
+                    self.0.has_failures.fetch_or(!forgiven, Ordering::AcqRel);
+                }
+            }
             Some((local, task)) => {
                 let children = &task.get().children;
                 while children.load(Ordering::Acquire) > 0 {
@@ -255,37 +272,14 @@ impl Runtime {
         if worker::local().is_some() && worker::here().is_none() {
             return Err(libc::EDEADLK);
         }
-        let wait = Arc::new(Wait::default());
-        let argument = Argument::Pointer(Arc::into_raw(wait.clone()).cast_mut().cast());
         let access = Access { base, direction: Direction::InOut, region: Region::Whole };
-        let spawn = Spawn {
-            body: wait_is_over,
-            argument,
-            drop: Some(drop_wait),
-            name: c"al_wait_on".as_ptr(),
-            priority: i32::MAX,
-        };
-        self.spawn(spawn, None, std::iter::once(Ok(access))).map_err(|_| libc::EINVAL)?;
-        match worker::here() {
-            None => {
-                let mut over = wait.over.lock();
-                while !*over {
-                    wait.came.wait(&mut over);
-                }
-            }
-            Some((local, task)) => {
-                while !*wait.over.lock() {
-                    let mut parked = wait.parked.lock();
-                    if *wait.over.lock() {
-                        break;
-                    }
-                    *parked = Some(local.place());
-                    drop(parked);
-                    local.pause(task);
-                }
-            }
+        let uses = std::iter::once(Ok(access));
+        let asked = Wait::ask(wait_is_over, |task| self.spawn(task, None, uses));
+        match asked.map_err(|_| libc::EINVAL)? {
+            // What the datum depends on failed: nobody uses it any more, and `wait_all` tells.
+            Ok(_) | Err(libc::ECANCELED) => Ok(()),
+            Err(errno) => Err(errno),
         }
-        Ok(())
     }
 
     /// A blocking operation: pauses the task that calls; outside of one, the system call.
@@ -423,29 +417,9 @@ impl Runtime {
     }
 }
 
-/// Somebody waits for a datum.
-#[derive(Default)]
-struct Wait {
-    over: Mutex<bool>,
-    came: Condvar,
-    /// Where the fiber that waits is.
-    parked: Mutex<Option<Place>>,
-}
-
 extern "C-unwind" fn wait_is_over(wait: *mut std::ffi::c_void) {
-    // SAFETY: the argument of this task is an `Arc<Wait>` that is dropped after the task.
-    let wait = unsafe { &*wait.cast::<Wait>() };
-    let mut parked = wait.parked.lock();
-    *wait.over.lock() = true;
-    wait.came.notify_all();
-    if let (Some(place), Some((local, _))) = (parked.take(), worker::here()) {
-        local.shared().workers[place.worker as usize].resume(place.fiber);
-    }
-}
-
-extern "C-unwind" fn drop_wait(wait: *mut std::ffi::c_void) {
-    // SAFETY: `wait_on` made the argument from an Arc, and a task is dropped once.
-    drop(unsafe { Arc::from_raw(wait.cast::<Wait>()) });
+    // SAFETY: the argument of a task of this body.
+    unsafe { Wait::of(wait) }.put(Ok(0));
 }
 
 impl Shared {
@@ -530,6 +504,14 @@ impl Shared {
             task.get().drop_argument();
             self.inbox.put(Report::Ended(task));
         }
+        after.settled.into_iter().for_each(|task| self.finish(task));
+        for mut undone in after.undone {
+            undone.drop_argument();
+            if let (Some(name), Some((errno, why))) = (undone.name(), &undone.why) {
+                self.note_failure(&name, *errno, why);
+            }
+            self.inbox.put(Report::Undone);
+        }
         if after.over > 0 {
             self.waiters.some_are_over();
         }
@@ -559,10 +541,33 @@ impl Shared {
             self.note(task, error);
         }
         drop(promise);
+        self.came(task);
+    }
+
+    /// One more thing that a task waited for has come.
+    pub(super) fn came(&self, task: TaskRef) {
         if task.get().came(1) {
             task.get().drop_argument();
             self.report(Report::Ended(task));
         }
+    }
+
+    /// What a task with files came to is known: the program is told, then the core. The caller sees
+    /// to it that somebody settles the reports.
+    pub(super) fn finish(&self, task: TaskRef) {
+        task.get().settle();
+        if let Some((errno, why)) = task.get().files().and_then(FilePart::error) {
+            let name = task.get().name().map_or("(no name)".into(), |name| name.to_string_lossy());
+            self.note_failure(&name, errno, &format!("failed: {why}; its files are as before"));
+        }
+        self.inbox.put(Report::Settled(task));
+    }
+
+    /// A task failed, or did not run because another did.
+    fn note_failure(&self, name: &str, errno: Errno, why: &str) {
+        let _ = self.first_error.compare_exchange(0, errno, Ordering::AcqRel, Ordering::Acquire);
+        self.has_failures.store(true, Ordering::Release);
+        say(&format!("the task \"{name}\" {why}; the next al_taskwait or al_stop gives the error"));
     }
 
     /// Does what is due by now; how many things.

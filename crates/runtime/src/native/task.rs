@@ -16,6 +16,7 @@
 //! | `place` | the worker, under `waits` | who resumes it, under `waits` |
 //! | `is_io`, `kind` | the core, when it begins and ends; an I/O task's part as `io_task` says | all |
 
+use std::borrow::Cow;
 use std::ffi::{c_char, c_void, CStr};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -24,7 +25,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use graph::{Direction, Region, TaskId};
 use parking_lot::Mutex;
 
-use super::io_task::IoTask;
+use super::io_task::{FilePart, IoTask};
+use super::{waiting, Errno};
 
 /// What a task runs.
 pub type Body = extern "C-unwind" fn(*mut c_void);
@@ -179,6 +181,36 @@ impl std::fmt::Debug for KindPart {
 
 const _: () = assert!(size_of::<Task>() == 128);
 
+/// A task that ended without having run to its end.
+#[derive(Debug)]
+pub(super) struct Undone {
+    argument: Argument,
+    drop: Option<Body>,
+    name: *const c_char,
+    /// What the program is told.
+    pub(super) why: Option<(Errno, String)>,
+}
+
+// SAFETY: as for `Task`.
+unsafe impl Send for Undone {}
+
+impl Undone {
+    /// The program drops the argument.
+    pub(super) fn drop_argument(&mut self) {
+        if let Some(drop) = self.drop {
+            drop(self.argument.pointer());
+        }
+    }
+
+    /// Its name, for messages; `None`: it is one of the library's own.
+    pub(super) fn name(&self) -> Option<Cow<'_, str>> {
+        // SAFETY: the program promised a C string that lives until the task is over.
+        let name = (!self.name.is_null()).then(|| unsafe { CStr::from_ptr(self.name) });
+        let is_own = std::ptr::eq(self.name, waiting::NAME.as_ptr());
+        (!is_own).then(|| name.map_or("(no name)".into(), CStr::to_string_lossy))
+    }
+}
+
 /// What is told of a task.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Report {
@@ -186,6 +218,12 @@ pub(super) enum Report {
     Ended(TaskRef),
     /// Its body gave its processor back.
     Paused(TaskRef),
+    /// What a task with files came to is known, and its argument dropped.
+    Settled(TaskRef),
+    /// The catalog says which files a task is about to change.
+    Announced(TaskRef),
+    /// The argument of a task that never ran to its end was dropped.
+    Undone,
     /// The scheduler is to look at the clock.
     Tick,
 }
@@ -204,10 +242,16 @@ unsafe impl Send for Task {}
 unsafe impl Sync for Task {}
 
 impl Task {
-    pub(super) fn new(spawn: Spawn, id: TaskId, parent: Option<TaskRef>, is_io: bool) -> Task {
-        let kind = match is_io {
-            false => KindPart { ran_ns: ManuallyDrop::new(AtomicU64::new(0)) },
-            true => KindPart { io: ManuallyDrop::default() },
+    pub(super) fn new(
+        spawn: Spawn,
+        id: TaskId,
+        parent: Option<TaskRef>,
+        io: Option<IoTask>,
+    ) -> Task {
+        let is_io = io.is_some();
+        let kind = match io {
+            None => KindPart { ran_ns: ManuallyDrop::new(AtomicU64::new(0)) },
+            Some(io) => KindPart { io: ManuallyDrop::new(Box::new(io)) },
         };
         Task {
             id: AtomicU64::new(id.to_bits()),
@@ -249,6 +293,11 @@ impl Task {
         self.is_io.then(|| unsafe { &**self.kind.io })
     }
 
+    /// Of a task with files: what only these have.
+    pub(super) fn files(&self) -> Option<&FilePart> {
+        self.io()?.files()
+    }
+
     /// Whether it is an I/O task.
     pub(super) fn is_io(&self) -> bool {
         self.is_io
@@ -285,11 +334,43 @@ impl Task {
 
     /// The task is over: the program drops the argument. Called by the one that brought `left` to
     /// zero, before it reports so: whoever waited for the task finds the argument dropped.
+    ///
+    /// A task with files may run again, or has to wait for the catalog: its argument stays until it
+    /// is settled.
     pub(super) fn drop_argument(&self) {
+        if self.files().is_none() {
+            self.drop_now();
+        }
+    }
+
+    /// A task with files is settled: as `drop_argument`.
+    pub(super) fn settle(&self) {
+        self.drop_now();
+        self.files().expect("only these are settled").settle();
+    }
+
+    fn drop_now(&self) {
         if let Some(drop) = self.drop {
             // SAFETY: the body has returned, and only one brings `left` to zero.
             drop(unsafe { (*self.argument.get()).pointer() });
         }
+    }
+
+    /// It was never run to its end and will not be: what is left to be done with its argument.
+    pub(super) fn undone(&mut self) -> Undone {
+        let nothing = Argument::Pointer(std::ptr::null_mut());
+        let argument = std::mem::replace(self.argument.get_mut(), nothing);
+        Undone { argument, drop: self.drop, name: self.name, why: None }
+    }
+
+    /// A task with files runs again: as if it had not begun. Nobody else knows it at this moment.
+    pub(super) fn again(&mut self) {
+        *self.left.get_mut() = 1;
+        *self.events.get_mut() = 0;
+        *self.waits.get_mut() = Waits::default();
+        assert!(self.is_io, "only these have files");
+        // SAFETY: `is_io` says which part it is, and the old one is not used any more.
+        unsafe { **self.kind.io = IoTask::new(true) };
     }
 
     /// It is over, and nobody else knows it any more: only its memory stays, for another task.

@@ -30,7 +30,7 @@ impl Runtime {
         if matches!(bandwidth, Some(Ask::Bandwidth(_) | Ask::Found(Tuning::Auto { .. }))) {
             self.measure();
         }
-        Ok(Wants { bandwidth, size, layer })
+        Ok(Wants { bandwidth, size, layer, ..Wants::default() })
     }
 
     /// Measures the layer that nobody described, if there is one: once, in five seconds at most.

@@ -1,0 +1,62 @@
+/* Writes versions of files on two layers until it is killed, and says which are done: not a test of
+ * its own, but what left_behind.rs kills. */
+#include "places.h"
+
+enum { FILES = 5, BYTES = 30000, AHEAD = 20 };
+
+struct version {
+    int file;
+    uint64_t number;
+    unsigned char bytes[BYTES];
+};
+
+static void writes(void *argument)
+{
+    struct version *version = argument;
+    fill(version->bytes, BYTES, 0, version->number);
+    memcpy(version->bytes, &version->number, sizeof version->number);
+    /* In two parts, so that it can be killed between them. */
+    int file = open(al_path(0), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    CHECK(file >= 0);
+    SAME(al_pwrite(file, version->bytes, BYTES / 2, 0), BYTES / 2);
+    SAME(al_pwrite(file, version->bytes + BYTES / 2, BYTES / 2, BYTES / 2), BYTES / 2);
+    SAME(close(file), 0);
+}
+
+/* Runs when the version was reported done. */
+static void says(void *argument)
+{
+    const struct version *version = argument;
+    char line[64];
+    int length = snprintf(line, sizeof line, "%d %llu\n", version->file,
+                          (unsigned long long)version->number);
+    CHECK(write(1, line, (size_t)length) == length);
+}
+
+static void spawn_version(al_body body, int file, uint64_t number, al_direction direction)
+{
+    struct version version = {.file = file, .number = number};
+    al_file use = {own_path(file), direction};
+    al_io asked = {.files = &use, .files_count = 1, .size = BYTES};
+    al_task task = {.body = body, .name = "version", .io = &asked};
+    task.argument = &version;
+    task.argument_bytes = sizeof version;
+    SAME(al_spawn(&task), 0);
+}
+
+int main(void)
+{
+    describe_places(100);
+    start_on_layers(2, 8, 0);
+    for (uint64_t number = 1;; number++) {
+        int file = (int)(number % FILES);
+        spawn_version(writes, file, number, AL_OUT);
+        spawn_version(says, file, number, AL_IN);
+        if (number % AHEAD == 0) {
+            SAME(al_taskwait(), 0);
+        }
+        if (number % 7 == 0) {
+            SAME(al_persist(own_path(file)), 0);
+        }
+    }
+}
