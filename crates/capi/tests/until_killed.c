@@ -2,11 +2,13 @@
  * its own, but what left_behind.rs kills. */
 #include "places.h"
 
-enum { FILES = 5, BYTES = 30000, AHEAD = 20 };
+/* The last file is changed in place after its first version. */
+enum { FILES = 6, CHANGED = 5, BYTES = 30000, AHEAD = 20 };
 
 struct version {
     int file;
     uint64_t number;
+    int is_change;
     unsigned char bytes[BYTES];
 };
 
@@ -16,7 +18,8 @@ static void writes(void *argument)
     fill(version->bytes, BYTES, 0, version->number);
     memcpy(version->bytes, &version->number, sizeof version->number);
     /* In two parts, so that it can be killed between them. */
-    int file = open(al_path(0), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    int flags = version->is_change ? 0 : O_CREAT | O_TRUNC;
+    int file = open(al_path(0), O_WRONLY | O_CLOEXEC | flags, 0640);
     CHECK(file >= 0);
     SAME(al_pwrite(file, version->bytes, BYTES / 2, 0), BYTES / 2);
     SAME(al_pwrite(file, version->bytes + BYTES / 2, BYTES / 2, BYTES / 2), BYTES / 2);
@@ -36,6 +39,7 @@ static void says(void *argument)
 static void spawn_version(al_body body, int file, uint64_t number, al_direction direction)
 {
     struct version version = {.file = file, .number = number};
+    version.is_change = direction == AL_INOUT;
     al_file use = {own_path(file), direction};
     al_io asked = {.files = &use, .files_count = 1, .size = BYTES};
     al_task task = {.body = body, .name = "version", .io = &asked};
@@ -50,7 +54,8 @@ int main(void)
     start_on_layers(2, 8, 0);
     for (uint64_t number = 1;; number++) {
         int file = (int)(number % FILES);
-        spawn_version(writes, file, number, AL_OUT);
+        int is_change = file == CHANGED && number > FILES;
+        spawn_version(writes, file, number, is_change ? AL_INOUT : AL_OUT);
         spawn_version(says, file, number, AL_IN);
         if (number % AHEAD == 0) {
             SAME(al_taskwait(), 0);
