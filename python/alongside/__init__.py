@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from alongside.directions import (
         Commutative,
         Concurrent,
+        DirIn,
+        DirInOut,
+        DirOut,
         FileIn,
         FileInOut,
         FileOut,
@@ -52,6 +55,9 @@ __all__ = [
     "Commutative",
     "Concurrent",
     "ConstraintError",
+    "DirIn",
+    "DirInOut",
+    "DirOut",
     "DirectionError",
     "Error",
     "FileIn",
@@ -88,7 +94,8 @@ __all__ = [
 
 _HOMES = {
     "builtin": "copy persist read write",
-    "directions": "Commutative Concurrent FileIn FileInOut FileOut In InOut Out",
+    "directions": "Commutative Concurrent DirIn DirInOut DirOut FileIn FileInOut FileOut "
+    "In InOut Out",
     "files": "fsync open",
     "future": "Future",
     "io": "io",

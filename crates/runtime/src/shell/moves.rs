@@ -3,12 +3,12 @@
 use std::io;
 use std::path::Path;
 
-use ops::catalog::{bring_home, move_to, Entry, FileId, Record, Step};
+use ops::catalog::{move_to, FileId, Record, Step};
 use sched::{DatumId, Event, LayerId};
 
 use super::staged::Tiers;
 use super::state::State;
-use crate::files::Copy;
+use crate::files::{Copy, File};
 use crate::tiers::{Limits, Move};
 use crate::trace::{Record as Traced, RecordKind, NOTHING};
 
@@ -30,18 +30,18 @@ fn no_room(error: &io::Error) -> bool {
 }
 
 /// The steps of a move, but for the last: the original is deleted when nobody reads it any more.
-fn steps(moving: &Moving, entry: &Entry, over: Option<&Path>) -> Vec<Step> {
+fn steps(moving: &Moving, file: &File, over: Option<&Path>) -> Vec<Step> {
     let Moving { from, to, keep, .. } = moving;
     if *keep {
         let (from, to) = (from.place.clone(), to.place.clone());
         return vec![Step::MakeFolders(to.clone()), Step::Copy { from, to }];
     }
     let mut steps = match (from.staged, to.staged) {
-        (Some(file), None) => {
+        (Some(_), None) => {
             // A rename would take the original from those who read it now.
-            bring_home(file, entry, over)
+            file.steps_home(from, over)
         }
-        (Some(file), Some(_)) => move_to(file, entry, &to.place),
+        (Some(number), Some(_)) => move_to(number, &file.entry(from), &to.place),
         (None, _) => Vec::new(),
     };
     steps.pop();
@@ -91,7 +91,7 @@ impl State {
         let layers = [self.limiter_of(&moving.from), self.limiter_of(&moving.to)];
         let tiers = self.tiers.as_ref().expect("the files were written with them");
         let limits = Limits::new(tiers.limiters.clone(), layers);
-        let steps = steps(&moving, &file.entry(&moving.from), over.as_deref());
+        let steps = steps(&moving, file, over.as_deref());
         let began_ns = exec::now_ns();
         tiers.carry_out(steps, limits, false, move |state, done| {
             state.moved(moving, began_ns, done);

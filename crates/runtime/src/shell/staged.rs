@@ -2,11 +2,11 @@
 //! catalog after it, and brought to their own paths in the end.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use exec::limiter::Limiters;
-use ops::catalog::{bring_home, Catalog, Entry, FileId, Record};
+use ops::catalog::{Catalog, FileId, Record};
 use parking_lot::Mutex;
 use sched::{DatumId, Direction, Event, ExecutorId, LayerId, Outcome, TaskId};
 use smallvec::SmallVec;
@@ -15,7 +15,7 @@ use super::receive::Ran;
 use super::run::{runtime_error, Place};
 use super::state::State;
 use super::Shared;
-use crate::files::{Copy, File};
+use crate::files::{Copy, File, PathKind};
 use crate::tiers::{self, Commit, Hold, Keeper, Limits, Made};
 
 /// A file may be so many times as large as its task's `size`.
@@ -228,7 +228,15 @@ impl State {
         // What was changed at its own path is whole there, or replaced.
         let changed = files.iter().filter_map(|(datum, _)| self.files.get(*datum)?.in_place);
         let changed = changed.map(|file| Record::Home { file });
-        let (made, records) = (made.collect(), replaced.chain(changed).collect());
+        let (made, mut records): (_, Vec<Record>) =
+            (made.collect(), replaced.chain(changed).collect());
+        for (datum, copy) in &files {
+            let file = self.files.get(*datum);
+            let directory = file.is_some_and(|file| file.kind == PathKind::Directory && file.anew);
+            if directory && copy.staged.is_none() {
+                records.extend(self.files.stands_now(*datum));
+            }
+        }
         tiers.commit(made, records, move |_, state, sizes| state.committed(ending, files, sizes));
     }
 
@@ -338,13 +346,13 @@ impl State {
 }
 
 /// The files that are to go to their own paths.
-fn kept(state: &State) -> Vec<(FileId, Entry)> {
-    let entry = |file: &File| {
-        let copy = file.current.as_ref().filter(|_| !file.scratch)?;
-        Some((copy.staged?, file.entry(copy)))
+fn kept(state: &State) -> Vec<(FileId, File, Copy)> {
+    let away = |file: &File| {
+        let copy = file.current.clone().filter(|_| !file.scratch)?;
+        Some((copy.staged?, file.clone(), copy))
     };
-    let mut kept: Vec<_> = state.files.all().filter_map(|(_, file)| entry(file)).collect();
-    kept.sort_by_key(|(file, _)| *file);
+    let mut kept: Vec<_> = state.files.all().filter_map(|(_, file)| away(file)).collect();
+    kept.sort_by_key(|(number, ..)| *number);
     kept
 }
 
@@ -357,29 +365,23 @@ impl Shared {
             Some((tiers, kept(state), state.files.staging.take()?))
         });
         let Ok(Some((tiers, kept, staging))) = taken else { return Vec::new() };
-        let layers = |entry: &Entry| {
-            let found = self.look(|state| {
-                let layer = |path: &Path| {
-                    let layer = state.files.layer_of(path)?;
-                    let (place, staged, bytes) = (path.to_path_buf(), None, 0);
-                    state.limiter_of(&Copy { place, layer: Some(layer), staged, bytes })
-                };
-                [layer(&entry.place), layer(&entry.home)]
-            });
+        let layers = |file: &File, copy: &Copy| {
+            let found =
+                self.look(|state| [copy, &file.at_home()].map(|copy| state.limiter_of(copy)));
             found.unwrap_or_default()
         };
         let Some(keeper) = Arc::into_inner(tiers.keeper) else { return Vec::new() };
         let Some(journal) = keeper.stop() else { return Vec::new() };
         let (journal, hold) = (Mutex::new(journal), Hold::default());
         let mut unsettled = Vec::new();
-        for (number, (file, entry)) in kept.iter().enumerate() {
-            tell(number, kept.len());
-            let limits = Limits::new(tiers.limiters.clone(), layers(entry));
-            let over = staging.temporary(*file, &entry.home);
-            let renamed = tiers::same_device(&entry.place, &entry.home);
-            let steps = bring_home(*file, entry, (!renamed).then_some(&*over));
+        for (done, (number, file, copy)) in kept.iter().enumerate() {
+            tell(done, kept.len());
+            let limits = Limits::new(tiers.limiters.clone(), layers(file, copy));
+            let over = staging.temporary(*number, &file.home);
+            let renamed = tiers::same_device(&copy.place, &file.home);
+            let steps = file.steps_home(copy, (!renamed).then_some(&*over));
             if let Err(error) = tiers::carry_out(&steps, &journal, &hold, &limits) {
-                let (home, place) = (entry.home.clone(), entry.place.clone());
+                let (home, place) = (file.home.clone(), copy.place.clone());
                 unsettled.push(Unsettled { home, place, why: error.to_string() });
             }
         }

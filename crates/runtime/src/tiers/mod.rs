@@ -13,6 +13,7 @@ mod hold;
 mod journal;
 mod keeper;
 pub mod recovery;
+pub(crate) mod tree;
 
 use std::ffi::{OsStr, OsString};
 use std::io;

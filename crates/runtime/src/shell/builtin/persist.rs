@@ -2,7 +2,6 @@
 
 use std::io;
 
-use ops::catalog::bring_home;
 use ops::Errno;
 use sched::{DatumId, Event, TaskId};
 
@@ -32,7 +31,6 @@ impl State {
 
     fn bring(&mut self, ticket: Ticket, started_ns: u64, datum: DatumId, copy: Copy) {
         let file = self.files.get(datum).expect("kept while tasks use it");
-        let entry = file.entry(&copy);
         let layers = [self.limiter_of(&copy), self.limiter_of(&file.at_home())];
         let (Some(tiers), Some(staging), Some(number)) =
             (&self.tiers, &self.files.staging, copy.staged)
@@ -40,9 +38,9 @@ impl State {
             return self.persisted(ticket, started_ns, Ok(0));
         };
         // A move of its own may be under way to the same place, over another name.
-        let mut over = staging.temporary(number, &entry.home).into_os_string();
+        let mut over = staging.temporary(number, &file.home).into_os_string();
         over.push("-persist");
-        let mut steps = bring_home(number, &entry, Some(over.as_ref()));
+        let mut steps = file.steps_home(&copy, Some(over.as_ref()));
         steps.pop(); // the original is deleted when nobody reads it any more
         let limits = Limits::new(tiers.limiters.clone(), layers);
         tiers.carry_out(steps, limits, true, move |state, done| {
