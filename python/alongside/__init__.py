@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         TimeoutError,
         WorkerLostError,
     )
-    from alongside.files import fsync, open
+    from alongside.files import Scratch, fsync, open
     from alongside.future import Future
     from alongside.io import io
     from alongside.session import Session
@@ -67,6 +67,7 @@ __all__ = [
     "In",
     "InOut",
     "Out",
+    "Scratch",
     "SerializationError",
     "Session",
     "SessionError",
@@ -96,7 +97,7 @@ _HOMES = {
     "builtin": "copy persist read write",
     "directions": "Commutative Concurrent DirIn DirInOut DirOut FileIn FileInOut FileOut "
     "In InOut Out",
-    "files": "fsync open",
+    "files": "Scratch fsync open",
     "future": "Future",
     "io": "io",
     "session": "Session",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from alongside import _context, aio, calls
 from alongside.directions import FileIn, FileOut, PathIn
+from alongside.files import Scratch
 from alongside.future import Future
 from alongside.options import checked
 from alongside.task import Task
@@ -150,6 +151,8 @@ def persist(path: str | os.PathLike[str], **options: Any) -> Future[int]:
     device. Gives how many bytes were moved; 0 if it was there. Files that nobody asks for come home
     when the session ends.
     """
+    if isinstance(path, Scratch):
+        raise ValueError(f"{path!r} has no path of its own; al.copy(scratch, path) keeps it")
     result: Future[int] = _call(
         _task(_persist, "persist", options), (path,), _context.session(), ("persist", 0, None)
     )

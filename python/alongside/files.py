@@ -16,9 +16,12 @@ import time
 import weakref
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from alongside import _context, _native
+
+if TYPE_CHECKING:
+    from alongside.session import Session
 
 CHUNK_BYTES = 256 << 10
 """What passes a limiter at once: small, so that tasks that share a layer take turns."""
@@ -105,6 +108,53 @@ def make_durable(paths: Iterable[str]) -> None:
             fsync_folder(path)
         elif os.path.exists(path):
             _fsync_path(path)
+
+
+class Scratch(os.PathLike[str]):
+    """The name of a file or directory that only tasks use.
+
+    Give it to parameters with a direction (`FileOut`, `DirIn`, ...) and to `open`. What tasks write
+    there is on the layer of their grant, as for every file, and never comes home: it is deleted
+    when this object is gone and no task uses it, at the latest with the session. `name` is a part
+    of the file's name, for programs that look at its ending.
+    """
+
+    def __init__(self, name: str = "scratch") -> None:
+        if not name or os.path.basename(name) != name or name in (".", ".."):
+            raise ValueError(f"name={name!r}: a name without folders is needed, such as 'part.csv'")
+        session = _context.session()
+        if session is None:
+            import tempfile  # slow to import, and rarely needed
+
+            folder = tempfile.mkdtemp(prefix="alongside-")
+            self._path = os.path.join(folder, name)
+            weakref.finalize(self, _remove_folder, folder)
+        else:
+            self._path = session.native.scratch(name)
+            weakref.finalize(self, _forget, weakref.ref(session), self._path).atexit = False
+
+    def __fspath__(self) -> str:
+        return self._path
+
+    def __repr__(self) -> str:
+        return f"<scratch {self._path}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            "a scratch file is given to parameters with a direction, such as FileIn, where the "
+            "task gets its real place"
+        )
+
+
+def _forget(reference: weakref.ref[Session], path: str) -> None:
+    if (session := reference()) is not None:
+        session.native.forget_path(path)
+
+
+def _remove_folder(folder: str) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 LAYER_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS}

@@ -282,6 +282,17 @@ impl Session {
         Ok((file.datum.to_bits(), file.known, file.place, file.inside.into_os_string(), file.anew))
     }
 
+    /// A path for a file or directory that goes with the session.
+    fn scratch(&self, name: PathBuf) -> PyResult<OsString> {
+        let path = self.inner.scratch(&name).map_err(errors::file)?;
+        Ok(path.into_os_string())
+    }
+
+    /// The program can no longer name the path of a scratch file.
+    fn forget_path(&self, path: PathBuf) {
+        self.inner.forget_path(&path);
+    }
+
     /// What the user should hear of, and was not told yet.
     fn take_warnings(&self) -> Vec<String> {
         self.inner.take_warnings()

@@ -139,6 +139,10 @@ pub(crate) struct File {
     pub(crate) stands: bool,
     /// A directory: nothing is at its own path that tasks did not make.
     pub(crate) anew: bool,
+    /// Tasks that use it and are not over.
+    pub(crate) users: u32,
+    /// The program cannot name it any more.
+    pub(crate) forgotten: bool,
     /// What the catalog knows it by while a task changes it at its own path, or failed at that.
     pub(crate) in_place: Option<FileId>,
 }
@@ -274,6 +278,20 @@ impl Files {
         (key.relative || home.is_some()) && (0..self.layers.len()).any(elsewhere)
     }
 
+    /// Whether a path is in a folder of the session: nobody asked for it.
+    fn is_scratch(&self, home: &Path) -> bool {
+        let own = self.staging.iter().flat_map(Staging::folders).flatten();
+        home.parent().is_some_and(|above| own.into_iter().any(|folder| folder == above))
+    }
+
+    /// A path for a file that goes with the session, on the layer that is granted last.
+    pub(crate) fn scratch(&mut self, name: &Path) -> Option<PathBuf> {
+        let staging = self.staging.as_mut()?;
+        let usable = (0..self.layers.len()).filter(|layer| staging.folders()[*layer].is_some());
+        let slowest = usable.min_by_key(|layer| self.layers[*layer].bandwidth().unwrap_or(0))?;
+        Some(staging.place(slowest, name)?.1)
+    }
+
     /// The datum of a file, if it has one.
     pub(crate) fn find(&self, key: &FileKey) -> Option<DatumId> {
         self.by_home.get(&key.home).copied()
@@ -299,13 +317,13 @@ impl Files {
     }
 
     /// Adds a file.
-    pub(crate) fn add(&mut self, datum: DatumId, key: &FileKey, kind: PathKind, scratch: bool) {
+    pub(crate) fn add(&mut self, datum: DatumId, key: &FileKey, kind: PathKind) {
         let home = key.home.clone();
         self.by_home.insert(home.clone(), datum);
         let file = File {
             home_layer: self.layer_of(&home),
             managed: self.is_managed(key),
-            scratch,
+            scratch: self.is_scratch(&home),
             home,
             current: None,
             changing: false,
@@ -316,6 +334,8 @@ impl Files {
             written: false,
             stands: false,
             anew: false,
+            users: 0,
+            forgotten: false,
             kind,
             in_place: None,
         };
@@ -413,7 +433,7 @@ mod tests {
         let mut files = Files::new(&storage.layers);
         let one = DatumId::from_bits(1);
         let key = Files::key(Path::new("out/x")).unwrap();
-        files.add(one, &key, PathKind::File, false);
+        files.add(one, &key, PathKind::File);
         assert_eq!(files.find(&Files::key(&folder.join("out/x")).unwrap()), Some(one));
         assert_eq!(files.layer_of(&folder.join("y")), Some(LayerId(0)));
         assert_eq!(files.layer_of(Path::new("/")), None);

@@ -275,6 +275,29 @@ impl Session {
         });
     }
 
+    /// A path for a file or directory that goes with the session, and is deleted sooner if
+    /// [`forget_path`](Session::forget_path) is called and no task uses it.
+    ///
+    /// # Errors
+    /// There is no room for a catalog, or the session ended.
+    pub fn scratch(&self, name: &Path) -> Result<PathBuf, FileError> {
+        self.open_tiers()?;
+        let path = self.shared().with(|state| state.files.scratch(name));
+        let nowhere = || FileError::Staging("no layer takes files of tasks".into());
+        path.map_err(FileError::Session)?.ok_or_else(nowhere)
+    }
+
+    /// The program can no longer name the path of a scratch file.
+    pub fn forget_path(&self, path: &Path) {
+        let Ok(key) = Files::key(path) else { return };
+        // If the session ended there is nothing to forget.
+        let _ = self.shared().with(|state| {
+            if let Some(datum) = state.files.find(&key) {
+                state.forget_file(datum);
+            }
+        });
+    }
+
     /// Where the data of a file are now; `None`: nowhere yet, or not a file.
     pub fn place_of(&self, datum: DatumId) -> Option<PathBuf> {
         self.shared().look(|state| state.place_of(datum)).ok().flatten()

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use ops::catalog::{move_to, FileId, Record, Step};
-use sched::{DatumId, Event, LayerId};
+use sched::{DatumId, Direction, Event, LayerId};
 
 use super::staged::Tiers;
 use super::state::State;
@@ -158,9 +158,39 @@ impl State {
         }
     }
 
+    /// The program cannot name a scratch file any more: it goes when no task uses it.
+    pub(crate) fn forget_file(&mut self, datum: DatumId) {
+        let Some(file) = self.files.get_mut(datum).filter(|file| file.scratch) else { return };
+        file.forgotten = true;
+        self.sched.drop_datum(datum, &mut self.out);
+        self.remove_unused(datum);
+    }
+
+    /// A task that had these files is over.
+    pub(super) fn unuse_files(&mut self, files: &[(DatumId, Direction)]) {
+        for (datum, _) in files {
+            if let Some(file) = self.files.get_mut(*datum) {
+                file.users -= 1;
+            }
+            self.remove_unused(*datum);
+        }
+    }
+
+    /// The scheduler knows of files that could be elsewhere, and says when they are to go.
+    fn remove_unused(&mut self, datum: DatumId) {
+        let unknown = |file: &File| !file.managed || !file.written;
+        let unused = |file: &File| file.forgotten && file.users == 0 && unknown(file);
+        if self.files.get(datum).is_some_and(unused) {
+            self.remove_file(datum);
+        }
+    }
+
     /// A file that nobody can name or read any more is deleted.
     pub(super) fn remove_file(&mut self, datum: DatumId) {
         let copies = self.files.get_mut(datum).map(|file| {
+            if let (None, Some(tiers)) = (&file.current, &self.tiers) {
+                tiers.keeper.delete(file.home.clone()); // it is in a folder of the session
+            }
             let copies = [file.current.take(), file.near.take()];
             copies.into_iter().flatten().chain(std::mem::take(&mut file.stale))
         });

@@ -289,7 +289,7 @@ impl State {
             file.changing = false;
             file.in_place = None;
             let staged = copy.staged;
-            file.stands |= staged.is_none();
+            file.stands |= staged.is_none() && !file.scratch;
             copy.bytes = sizes.next().unwrap_or_default();
             let at = Event::FileAt {
                 datum,

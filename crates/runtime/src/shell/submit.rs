@@ -342,7 +342,7 @@ impl State {
         }
         let datum = self.sched.add_datum(DatumKind::InPlace, None);
         let datum = datum.expect("a datum without a version can always be made");
-        self.files.add(datum, key, kind, false);
+        self.files.add(datum, key, kind);
         Ok((datum, PathBuf::new()))
     }
 
@@ -397,6 +397,7 @@ impl State {
         for (datum, direction) in &task.files {
             let file = self.files.get_mut(*datum).expect("checked");
             edges.extend(file.last_writer);
+            file.users += 1;
             if direction.writes() {
                 file.last_writer = Some(id);
                 file.written = true;
