@@ -13,11 +13,11 @@ use exec::limiter::{Limiters, Writer};
 use ops::catalog::Step;
 use parking_lot::Mutex;
 
+use super::pace::Pace;
 use super::{tree, Hold, Journal};
 
-/// What is copied between two looks at whether the move has to wait.
-const CHUNK_BYTES: usize = 4 << 20;
-/// The same where a layer's bandwidth is emulated: it is shared in small parts.
+/// What is copied between two looks at whether the move has to wait, where a layer's bandwidth is
+/// emulated: it is shared in small parts.
 const LIMITED_CHUNK_BYTES: usize = 256 << 10;
 
 /// The emulated bandwidths that a copy has to keep to.
@@ -190,11 +190,13 @@ impl Carrier<'_> {
     /// By the kernel where it can, which shares blocks where the file system can.
     fn content(&self, source: &mut File, copy: &mut File) -> io::Result<()> {
         let writers = self.limits.writers();
-        let chunk = if writers.is_empty() { CHUNK_BYTES } else { LIMITED_CHUNK_BYTES };
+        let limited = (!writers.is_empty()).then_some(LIMITED_CHUNK_BYTES);
+        let mut pace = Pace::new(limited);
         let mut by_kernel = true;
         let mut buffer = Vec::new();
         loop {
             self.hold.pass();
+            let (began_ns, chunk) = (exec::now_ns(), pace.chunk());
             let moved = match by_kernel {
                 true => match copy_range(source, copy, chunk) {
                     Err(error) if cannot(&error) => {
@@ -213,6 +215,7 @@ impl Carrier<'_> {
             if moved == 0 {
                 return Ok(());
             }
+            pace.moved(copy, moved, began_ns);
             for writer in &writers {
                 let wait_ns = writer.acquire(moved as u64);
                 if wait_ns > 0 {

@@ -12,6 +12,7 @@ mod disk;
 mod hold;
 mod journal;
 mod keeper;
+mod pace;
 pub mod recovery;
 pub(crate) mod tree;
 
