@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from alongside.directions import (
         Commutative,
         Concurrent,
+        DirIn,
+        DirInOut,
+        DirOut,
         FileIn,
         FileInOut,
         FileOut,
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
         TimeoutError,
         WorkerLostError,
     )
-    from alongside.files import fsync, open
+    from alongside.files import Scratch, fsync, open
     from alongside.future import Future
     from alongside.io import io
     from alongside.session import Session
@@ -52,6 +55,9 @@ __all__ = [
     "Commutative",
     "Concurrent",
     "ConstraintError",
+    "DirIn",
+    "DirInOut",
+    "DirOut",
     "DirectionError",
     "Error",
     "FileIn",
@@ -61,6 +67,7 @@ __all__ = [
     "In",
     "InOut",
     "Out",
+    "Scratch",
     "SerializationError",
     "Session",
     "SessionError",
@@ -88,8 +95,9 @@ __all__ = [
 
 _HOMES = {
     "builtin": "copy persist read write",
-    "directions": "Commutative Concurrent FileIn FileInOut FileOut In InOut Out",
-    "files": "fsync open",
+    "directions": "Commutative Concurrent DirIn DirInOut DirOut FileIn FileInOut FileOut "
+    "In InOut Out",
+    "files": "Scratch fsync open",
     "future": "Future",
     "io": "io",
     "session": "Session",

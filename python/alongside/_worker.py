@@ -18,6 +18,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from alongside import _context, _native, files, serial
+from alongside.directions import IN, OUT
 
 if TYPE_CHECKING:
     import asyncio
@@ -140,23 +141,23 @@ class Body:
         arriving.inputs = self.input
         arriving.templates = self.values
         arriving.places = []
-        arriving.written = self.written = list[str]()
-        for place, limiter in job.places():
-            arriving.places.append(place)
+        arriving.paths = self.paths = list[tuple[serial.Place, str]]()
+        for real, limiter in job.places():
+            arriving.places.append(real)
             if limiter is not None:
-                self.limiters[place] = limiter
+                self.limiters[real] = limiter
         try:
             self.args, self.kwargs = _loads(data, buffers=buffers)
         finally:
             arriving.__dict__.clear()  # it would keep the inputs after the end of the run
-        self.read = {place: _stamp(place) for place in self.places() - set(self.written)}
-        self.made = [place for place in self.written if not os.path.lexists(place)]
-        for place in self.written:
-            files.make_folders(os.path.dirname(os.path.abspath(place)))
-
-    def places(self) -> set[str]:
-        """The files of the task."""
-        return {place for place, _ in self.job.places()} if self.job.uses_files else set()
+        self.written = [path for place, path in self.paths if place.number != IN]
+        self.read = {path: files.stamp(path) for place, path in self.paths if place.number == IN}
+        self.made = [path for path in self.written if not os.path.lexists(path)]
+        for place, path in self.paths:
+            if place.number != IN:
+                files.make_folders(os.path.dirname(os.path.abspath(path)))
+            if place.number == OUT and place.directory:
+                files.make_empty(path)
 
     def input(self, index: int) -> Any:
         """The value of an input, read once."""
@@ -188,19 +189,7 @@ class Body:
 
     def outputs(self, result: Any) -> list[serial.Packed]:
         """What goes to the session: the returns, then the written inputs. Files are flushed."""
-        for place in self.made:
-            if not os.path.lexists(place):
-                raise FileNotFoundError(
-                    errno.ENOENT, f"{self.function.name}() ended without writing its file", place
-                )
-        for place, before in self.read.items():
-            if _stamp(place) not in (before, None):
-                from alongside.errors import DirectionError
-
-                raise DirectionError(
-                    f"{self.function.name}() changed {place}, which it has as FileIn: other tasks "
-                    "may be reading it; make that parameter FileInOut"
-                )
+        self.check_paths()
         if self.job.durable:
             files.make_durable(self.written)
         count = self.job.returns
@@ -209,6 +198,30 @@ class Body:
         del result
         names = [f"return value {number}" for number in range(count)] if count > 1 else ["result"]
         return [self.packed(value, names, at) for at, value in enumerate(results)]
+
+    def check_paths(self) -> None:
+        """What was to be written is there, and what was to be read is as it was."""
+        wrong = None
+        for place, path in self.paths:
+            kind, other = ("Dir", "File") if place.directory else ("File", "Dir")
+            if place.number == IN:
+                if files.stamp(path) not in (self.read[path], None):
+                    wrong = (
+                        f"changed {path}, which it has as {kind}In: other tasks may be reading "
+                        f"it; make that parameter {kind}InOut"
+                    )
+            elif not os.path.lexists(path):
+                if path in self.made or place.directory:
+                    what = "making its directory" if place.directory else "writing its file"
+                    text = f"{self.function.name}() ended without {what}"
+                    raise FileNotFoundError(errno.ENOENT, text, path)
+            elif os.path.isdir(path) != place.directory:
+                made = "file" if place.directory else "directory"
+                wrong = f"made {path} a {made}; make that parameter {other}Out"
+        if wrong:
+            from alongside.errors import DirectionError
+
+            raise DirectionError(f"{self.function.name}() {wrong}")
 
     def many(self, result: Any, count: int) -> list[Any]:
         """The values of a function that returns several."""
@@ -234,15 +247,6 @@ class Body:
                 f"{self.function.name}(): its {what} (a {type(value).__name__}) cannot be sent "
                 f"back: {error}. Return the data that it is made from"
             ) from error
-
-
-def _stamp(place: str) -> tuple[int, int, int] | None:
-    """What changes when somebody writes to a file."""
-    try:
-        status = os.stat(place)
-    except OSError:
-        return None
-    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 class Moved:

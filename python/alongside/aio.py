@@ -109,8 +109,7 @@ async def _open(file: str | os.PathLike[str], mode: str, flags: int) -> File:
     name = os.fspath(file)
     loop = _here()
     descriptor = await loop.result(loop.ring.open(name, flags | os.O_CLOEXEC, PERMISSIONS), name)
-    limiter = files.limiters.get({}).get(name)
-    return File(loop, descriptor, name, mode, limiter)
+    return File(loop, descriptor, name, mode, files.limiter_of(name))
 
 
 class File:

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from alongside import _context, aio, calls
-from alongside.directions import FileIn, FileOut
+from alongside.directions import FileIn, FileOut, PathIn
+from alongside.files import Scratch
 from alongside.future import Future
 from alongside.options import checked
 from alongside.task import Task
@@ -62,10 +63,10 @@ async def _copy(source: FileIn, target: FileOut) -> int:
         return await start.copy_to(end, await start.size())
 
 
-async def _persist(path: FileIn) -> int:
+async def _persist(path: PathIn) -> int:
     """Without a session every file is at its own path."""
-    async with await aio.open(path, "rb"):
-        return 0
+    os.stat(path)
+    return 0
 
 
 _tasks: dict[tuple[Any, ...], Task[Any]] = {}
@@ -144,12 +145,14 @@ def copy(
 
 
 def persist(path: str | os.PathLike[str], **options: Any) -> Future[int]:
-    """Bring a file to its own path now, after the tasks before this one that write it.
+    """Bring a file or directory to its own path now, after the tasks before this one that write it.
 
     A task like `copy`: its future is done when the file stands at its own path, whole and on the
     device. Gives how many bytes were moved; 0 if it was there. Files that nobody asks for come home
     when the session ends.
     """
+    if isinstance(path, Scratch):
+        raise ValueError(f"{path!r} has no path of its own; al.copy(scratch, path) keeps it")
     result: Future[int] = _call(
         _task(_persist, "persist", options), (path,), _context.session(), ("persist", 0, None)
     )

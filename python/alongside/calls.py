@@ -46,12 +46,18 @@ def spawn(
         call: tuple[Any, Any] = (args, kwargs)
         if table.directed:
             call = _directed(session, task, args, kwargs, files)
+            if builtin is not None and _is_inside(call) and builtin[0] != "persist":
+                builtin = None  # the engine takes whole files
         data, buffers = _packed(session, task, call)
         return session.native.spawn(number, data, buffers, files, builtin)
     except _native.Refused as error:
         raise refusal(error, task, args, kwargs) from None
     finally:
         _native.slots_close()
+
+
+def _is_inside(call: tuple[Any, Any]) -> bool:
+    return any(isinstance(one, serial.Place) and one.inside for one in call[0])
 
 
 def _packed(session: Session, task: Task[Any], call: tuple[Any, Any]) -> serial.Packed:
@@ -89,8 +95,8 @@ def _directed(
     positional, named = task.table.complete(args, kwargs)
 
     def replaced(parameter: Parameter, value: Any) -> Any:
-        if parameter.file:
-            return _files(session, task, parameter, value, files)
+        if parameter.path:
+            return _paths(session, task, parameter, value, files)
         return _object(session, task, parameter, value)
 
     for parameter in task.table.directed:
@@ -104,32 +110,51 @@ def _directed(
     return positional, named
 
 
-def _files(
+def _paths(
     session: Session, task: Task[Any], parameter: Parameter, value: Any, files: Files
 ) -> Any:
+    direction = parameter.direction
     if value is None:
         return None
     if isinstance(value, (list, tuple)):
-        return type(value)([_files(session, task, parameter, one, files) for one in value])
+        return type(value)([_paths(session, task, parameter, one, files) for one in value])
     if not isinstance(value, (str, os.PathLike)):
         what = "a future; take its result first" if isinstance(value, Future) else repr(value)
         raise DirectionError(
-            f"{task.name}(): parameter {parameter.name!r} is {parameter.direction.name} and has to "
-            f"be the name of a file, not {what}"
+            f"{task.name}(): parameter {parameter.name!r} is {direction.name} and has to "
+            f"be the name of a {'directory' if direction.directory else 'file'}, not {what}"
         )
     path = os.fspath(value)
-    datum, known, _ = session.native.file(path, parameter.direction.number != IN)
-    if parameter.direction.number != OUT and not known:
-        raise FileNotFoundError(
-            errno.ENOENT,
-            f"{task.name}(): parameter {parameter.name!r} is {parameter.direction.name}, but the "
-            "file does not exist and no task before this one writes it (a task that writes it "
-            "needs the direction FileOut)",
-            path,
+    only = None if direction.file and direction.directory else direction.directory
+    try:
+        datum, known, _, inside, anew = session.native.file(path, direction.number != IN, only)
+    except (OSError, DirectionError) as error:
+        raise _named(task, parameter, error) from None
+    if direction.number != OUT and not known:
+        one, other = ("directory", "DirOut") if direction.directory else ("file", "FileOut")
+        text = (
+            f"the {one} does not exist and no task before this one writes it (a task that writes "
+            f"it needs the direction {other})"
         )
-    direction = parameter.direction.number
-    files.append((datum, direction))
-    return serial.Place(len(files) - 1, not isinstance(value, str), direction != IN)
+        raise _named(task, parameter, FileNotFoundError(errno.ENOENT, text, path))
+    if direction.number == OUT and direction.directory and not anew:
+        text = (
+            "the directory has something in it that no task of this session made, and would be "
+            "replaced; delete it first, or use DirInOut"
+        )
+        raise _named(task, parameter, FileExistsError(errno.EEXIST, text, path))
+    files.append((datum, direction.number))
+    as_path = not isinstance(value, str)
+    directory = direction.directory and not direction.file
+    return serial.Place(len(files) - 1, as_path, direction.number, directory, inside)
+
+
+def _named(task: Task[Any], parameter: Parameter, error: Exception) -> Exception:
+    """The same error, which says whose argument it is about."""
+    about = f"{task.name}(): parameter {parameter.name!r} is {parameter.direction.name}, but "
+    if isinstance(error, OSError):
+        return type(error)(error.errno, f"{about}{error.strerror}", error.filename)
+    return type(error)(f"{about}{error}")
 
 
 def _object(session: Session, task: Task[Any], parameter: Parameter, value: Any) -> Any:
@@ -210,12 +235,14 @@ def _written(table: Table) -> str:
     return ", ".join(names) or "its arguments"
 
 
-def written_paths(table: Table, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """The files that a call writes, by its own names for them."""
+def written_paths(
+    table: Table, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[tuple[Parameter, str]]:
+    """The files and directories that a call writes, by its own names for them."""
     positional, named = table.complete(args, kwargs)
-    paths: list[str] = []
+    paths: list[tuple[Parameter, str]] = []
     for parameter in table.directed:
-        if not parameter.file or parameter.direction.number == IN:
+        if not parameter.path or parameter.direction.number == IN:
             continue
         given: list[Any] = []
         if parameter.variadic:
@@ -226,5 +253,5 @@ def written_paths(table: Table, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             given = [named[parameter.name]]
         for value in given:
             many = value if isinstance(value, (list, tuple)) else [value]
-            paths.extend(os.fspath(one) for one in many if one is not None)
+            paths.extend((parameter, os.fspath(one)) for one in many if one is not None)
     return paths

@@ -17,11 +17,20 @@ IN, OUT, INOUT, CONCURRENT, COMMUTATIVE = range(5)
 
 
 class Direction(NamedTuple):
-    """One direction: its name, its number for the runtime, and whether it is for file names."""
+    """One direction: its name, its number for the runtime, and what its arguments name.
+
+    `file`: the path of a file, `directory`: of a directory; both: of either.
+    """
 
     name: str
     number: int
     file: bool = False
+    directory: bool = False
+
+    @property
+    def path(self) -> bool:
+        """Whether its arguments are paths."""
+        return self.file or self.directory
 
 
 In = Annotated[T, Direction("In", IN)]
@@ -51,7 +60,22 @@ FileOut = Annotated[str, Direction("FileOut", OUT, file=True)]
 FileInOut = Annotated[str, Direction("FileInOut", INOUT, file=True)]
 """The name of a file that the task reads and changes."""
 
-NAMES = ("In", "Out", "InOut", "Concurrent", "Commutative", "FileIn", "FileOut", "FileInOut")
+DirIn = Annotated[str, Direction("DirIn", IN, directory=True)]
+"""The name of a directory that the task reads. It must exist, or a task must make it."""
+
+DirOut = Annotated[str, Direction("DirOut", OUT, directory=True)]
+"""The name of a directory that the task makes: it finds it empty, and leaves all of it."""
+
+DirInOut = Annotated[str, Direction("DirInOut", INOUT, directory=True)]
+"""The name of a directory that the task reads and changes."""
+
+PathIn = Annotated[str, Direction("PathIn", IN, file=True, directory=True)]
+"""Either (`persist`)."""
+
+NAMES = (
+    *("In", "Out", "InOut", "Concurrent", "Commutative"),
+    *("FileIn", "FileOut", "FileInOut", "DirIn", "DirOut", "DirInOut"),
+)
 
 
 def found_in(annotation: Any) -> list[Direction]:

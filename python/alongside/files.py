@@ -11,13 +11,17 @@ import contextlib
 import errno
 import io
 import os
+import stat
 import time
 import weakref
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from alongside import _context, _native
+
+if TYPE_CHECKING:
+    from alongside.session import Session
 
 CHUNK_BYTES = 256 << 10
 """What passes a limiter at once: small, so that tasks that share a layer take turns."""
@@ -43,22 +47,32 @@ def open(file: str | os.PathLike[str], mode: str = "r", *args: Any, **kwargs: An
     """
     name = os.fspath(file)
     if _context.in_worker:
-        limiter = limiters.get({}).get(name)
-        return _opened(name, limiter, mode, *args, **kwargs)
+        return _opened(name, limiter_of(name), mode, *args, **kwargs)
     session = _context.current
     if session is None:
         return builtins.open(name, mode, *args, **kwargs)
-    datum, _, place = session.native.file(name, False)
+    datum, _, place, inside, _ = session.native.file(name, False, None)
     session.native.current(datum).result()
-    real = os.fspath(session.native.place_of(datum) or place or name)
+    whole = session.native.place_of(datum) or place
     while True:
+        real = os.path.join(whole, inside) if inside else os.fspath(whole)
         try:
             return _opened(real, session.native.limiter_of(real), mode, *args, **kwargs)
         except FileNotFoundError:
-            now = os.fspath(session.native.place_of(datum) or real)
-            if now == real:
+            before, whole = whole, session.native.place_of(datum) or whole
+            if whole == before:
                 raise
-            real = now  # it was moved meanwhile
+            # it was moved meanwhile
+
+
+def limiter_of(name: str) -> _native.Limiter | None:
+    """In a task: what the reads and writes of a file pass through; that of its directory, too."""
+    known = limiters.get({})
+    found = known.get(name)
+    while known and found is None and (above := os.path.dirname(name)) != name:
+        name = above
+        found = known.get(name)
+    return found
 
 
 def fsync(file: IO[Any] | str | os.PathLike[str]) -> None:
@@ -83,10 +97,64 @@ def fsync(file: IO[Any] | str | os.PathLike[str]) -> None:
 
 
 def make_durable(paths: Iterable[str]) -> None:
-    """Flush files that a task wrote, as `fsync`; one that does not exist is left out."""
+    """Flush what a task wrote, as `fsync`; what does not exist is left out."""
     for path in paths:
-        if os.path.exists(path):
+        for folder, _, names in os.walk(path, topdown=False):
+            for name in names:
+                if not os.path.islink(below := os.path.join(folder, name)):
+                    _fsync_file(below)
+            _fsync_one_folder(folder)
+        if os.path.isdir(path):
+            fsync_folder(path)
+        elif os.path.exists(path):
             _fsync_path(path)
+
+
+class Scratch(os.PathLike[str]):
+    """The name of a file or directory that only tasks use.
+
+    Give it to parameters with a direction (`FileOut`, `DirIn`, ...) and to `open`. What tasks write
+    there is on the layer of their grant, as for every file, and never comes home: it is deleted
+    when this object is gone and no task uses it, at the latest with the session. `name` is a part
+    of the file's name, for programs that look at its ending.
+    """
+
+    def __init__(self, name: str = "scratch") -> None:
+        if not name or os.path.basename(name) != name or name in (".", ".."):
+            raise ValueError(f"name={name!r}: a name without folders is needed, such as 'part.csv'")
+        session = _context.session()
+        if session is None:
+            import tempfile  # slow to import, and rarely needed
+
+            folder = tempfile.mkdtemp(prefix="alongside-")
+            self._path = os.path.join(folder, name)
+            weakref.finalize(self, _remove_folder, folder)
+        else:
+            self._path = session.native.scratch(name)
+            weakref.finalize(self, _forget, weakref.ref(session), self._path).atexit = False
+
+    def __fspath__(self) -> str:
+        return self._path
+
+    def __repr__(self) -> str:
+        return f"<scratch {self._path}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            "a scratch file is given to parameters with a direction, such as FileIn, where the "
+            "task gets its real place"
+        )
+
+
+def _forget(reference: weakref.ref[Session], path: str) -> None:
+    if (session := reference()) is not None:
+        session.native.forget_path(path)
+
+
+def _remove_folder(folder: str) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 LAYER_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS}
@@ -101,13 +169,21 @@ def layer_errno(error: BaseException, job: _native.Assignment) -> int:
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, OSError):
-            if seen.errno in LAYER_ERRORS and (seen.filename is None or seen.filename in places):
+            if seen.errno in LAYER_ERRORS and _is_below(seen.filename, places):
                 return seen.errno
             # NumPy tells of a short write without its reason.
             if seen.errno is None and any(_is_full(place) for place in places):
                 return errno.ENOSPC
         seen = seen.__cause__ or seen.__context__
     return 0
+
+
+def _is_below(name: Any, places: set[str]) -> bool:
+    """Whether a file may be one of these, or in one of them."""
+    if not isinstance(name, (str, bytes)):
+        return name is None
+    text = os.fsdecode(name)
+    return any(text == place or text.startswith(f"{place}/") for place in places)
 
 
 def _is_full(place: str) -> bool:
@@ -129,6 +205,59 @@ def make_folders(folder: str) -> None:
             os.mkdir(new)
 
 
+_anew: set[str] = set()
+"""Directories that tasks without a session made, in this process."""
+
+
+def make_anew(folder: str, task: str) -> None:
+    """Make the directory that a task without a session is to fill.
+
+    Raises FileExistsError if it has something in it that no such task made.
+    """
+    real = os.path.realpath(folder)
+    if real not in _anew and os.path.isdir(real) and os.listdir(real):
+        text = (
+            f"{task}() makes this directory anew (DirOut), but it has something in it; delete it "
+            "first, or use DirInOut"
+        )
+        raise FileExistsError(errno.EEXIST, text, folder)
+    make_folders(os.path.dirname(real))
+    make_empty(real)
+    _anew.add(real)
+
+
+def make_empty(folder: str) -> None:
+    """Make a directory that a task is to fill, or empty the one that a task of the session made."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder)
+        return
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            import shutil  # which few workers need
+
+            shutil.rmtree(entry.path)
+        else:
+            os.unlink(entry.path)
+
+
+def stamp(path: str) -> tuple[int, ...] | None:
+    """What changes when somebody writes to a file, or to one in a directory."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    if not stat.S_ISDIR(status.st_mode):
+        return status.st_size, status.st_mtime_ns, status.st_ino
+    count = latest = size = 0
+    for folder, folders, names in os.walk(path):
+        for name in (*folders, *names):
+            found = os.lstat(os.path.join(folder, name))
+            count += 1
+            size += found.st_size
+            latest = max(latest, found.st_mtime_ns)
+    return count, size, max(latest, status.st_mtime_ns), status.st_ino
+
+
 def _fsync(descriptor: int, name: Any) -> None:
     try:
         os.fsync(descriptor)
@@ -137,12 +266,16 @@ def _fsync(descriptor: int, name: Any) -> None:
         raise
 
 
-def _fsync_path(path: str) -> None:
+def _fsync_file(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _fsync(descriptor, path)
     finally:
         os.close(descriptor)
+
+
+def _fsync_path(path: str) -> None:
+    _fsync_file(path)
     fsync_folder(path)
 
 

@@ -32,7 +32,7 @@ class Arriving(threading.local):
 
     inputs: Callable[[int], Any]
     places: list[str]
-    written: list[str]
+    paths: list[tuple[Place, str]]
     templates: dict[int, Any]
 
 
@@ -44,11 +44,12 @@ def slot(index: int) -> Any:
     return arriving.inputs(index)
 
 
-def place(index: int, as_path: bool, writes: bool) -> str | Path:
-    """Where a file of the task really is."""
+def place(index: int, as_path: bool, number: int, directory: bool, inside: str) -> str | Path:
+    """Where a file or directory of the task really is."""
     text = arriving.places[index]
-    if writes:
-        arriving.written.append(text)
+    if inside:
+        text = f"{text}/{inside}"
+    arriving.paths.append((Place(index, as_path, number, directory, inside), text))
     if not as_path:
         return text
     from pathlib import Path
@@ -76,17 +77,24 @@ class Slot:
 
 
 class Place:
-    """Stands for a file name in the arguments of a call."""
+    """Stands for a path in the arguments of a call: the path `inside` of one of its files.
 
-    __slots__ = ("as_path", "index", "writes")
+    `number` is that of its direction.
+    """
 
-    def __init__(self, index: int, as_path: bool, writes: bool) -> None:
+    __slots__ = ("as_path", "directory", "index", "inside", "number")
+
+    def __init__(
+        self, index: int, as_path: bool, number: int, directory: bool, inside: str
+    ) -> None:
         self.index = index
         self.as_path = as_path
-        self.writes = writes
+        self.number = number
+        self.directory = directory
+        self.inside = inside
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (place, (self.index, self.as_path, self.writes))
+        return (place, (self.index, self.as_path, self.number, self.directory, self.inside))
 
 
 class Template:

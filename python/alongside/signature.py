@@ -28,9 +28,9 @@ class Parameter(NamedTuple):
     variadic: bool  # *paths: every further positional argument is one
 
     @property
-    def file(self) -> bool:
-        """Whether its arguments are file names."""
-        return self.direction.file
+    def path(self) -> bool:
+        """Whether its arguments are paths."""
+        return self.direction.path
 
 
 class Table:

@@ -12,6 +12,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from alongside import _context, _native, calls
+from alongside.directions import OUT
 from alongside.options import Options, checked
 from alongside.signature import Table
 
@@ -80,13 +81,19 @@ class Task(Generic[R_co]):
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The sequential program: the function, here and now."""
+        written = calls.written_paths(self.table, args, kwargs) if self.table.directed else []
+        for parameter, path in written:
+            if parameter.direction.directory and parameter.direction.number == OUT:
+                from alongside import files
+
+                files.make_anew(path, self.name)
         value = self.function(*args, **kwargs)
         if self.asynchronous:
             value = _awaited(value)
         if self.options.durable:
             from alongside import files
 
-            files.make_durable(calls.written_paths(self.table, args, kwargs))
+            files.make_durable(path for _, path in written)
         return value
 
     @overload

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.common import tree
-from tests.journey.kill_files_program import BEFORE, content, names
+from tests.journey.kill_files_program import BEFORE, TREE, content, names, whole
 
 ROOT = Path(__file__).resolve().parents[2]
 MEMORY = Path("/dev/shm")
@@ -166,9 +166,11 @@ class Place:
         return sorted((self.work / ".alongside").glob("*"))
 
     def found(self) -> dict[str, Path]:
-        """All files, by their names seen from the working directory."""
+        """All files, by their names seen from the working directory; directories of tasks whole."""
         below = [*self.work.rglob("*"), *self.fast.rglob("*")]
-        files = (path for path in below if not path.is_dir() or path.is_symlink())
+        trees = [path for path in below if path.name.endswith(TREE) and path.is_dir()]
+        files = [path for path in below if not path.is_dir() or path.is_symlink()]
+        files = [path for path in files if not any(map(path.is_relative_to, trees))] + trees
         inside = self.work
         return {
             str(path.relative_to(inside) if path.is_relative_to(inside) else path): path
@@ -304,7 +306,8 @@ def check_file(
         if last is not None:
             result.faults.append(f"LOST: {name} {last}")
         return
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    data = whole(path)
+    digest = hashlib.sha256(data).hexdigest()
     number = -1 if last is None else last
     later = [version for version in versions if version.number > number]
     if any(version.digest == digest for version in versions if version.number >= number):
@@ -322,7 +325,7 @@ def check_file(
         return
     older = [version.number for version in versions if version.digest == digest]
     kinds = sorted({version.kind for version in later})
-    what = f"has version {older[-1]}" if older else f"is half made ({path.stat().st_size} bytes)"
+    what = f"has version {older[-1]}" if older else f"is half made ({len(data)} bytes)"
     result.faults.append(f"CONTENT: {name} {last} {what}; begun: {', '.join(kinds) or 'nothing'}")
 
 

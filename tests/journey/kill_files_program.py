@@ -22,6 +22,7 @@ import alongside as al
 BLOCK = 4096
 CALLS_MIN, CALLS_MAX = 14, 40
 BEFORE = 4
+TREE = ".d"
 UNTOUCHED = 2
 
 
@@ -32,7 +33,8 @@ def names(seed: int) -> list[str]:
     folders = [source.choice(["", "new/", "new/deep/"]) for _ in range(9)]
     before = [f"{layers[number]}/old-{number}" for number in range(BEFORE)]
     new = [f"{layers[n]}/{folders[n]}file-{n}" for n in range(BEFORE, 9)]
-    return [*before, *new, "here", "below/here"]
+    trees = [f"{source.choice(['slow', 'mid'])}/tree{TREE}", f"new/tree{TREE}"]
+    return [*before, *new, "here", "below/here", *trees]
 
 
 def content(name: str, version: int, seed: int) -> bytes:
@@ -48,6 +50,24 @@ def changed(data: bytes, version: int) -> bytes:
     mark = f"changed {version} ".encode() * 8
     half = len(data) // 2
     return mark[: len(data)] + data[len(mark) : half] + data[half:] + mark
+
+
+def leaves(name: str, data: bytes) -> dict[str, bytes]:
+    """The files of a directory whose contents, in the order of their names, are this."""
+    third = len(data) // 3
+    return {
+        "a": data[:third],
+        "below/b": data[third : 2 * third],
+        f"c-{len(data) % 3}": data[2 * third :],
+    }
+
+
+def whole(path: Path) -> bytes:
+    """What is in a file, or in the files of a directory, in the order of their names."""
+    if path.is_dir():
+        below = sorted(str(one) for one in path.rglob("*") if one.is_file())
+        return b"".join(Path(one).read_bytes() for one in below)
+    return path.read_bytes()
 
 
 def digest(data: bytes) -> str:
@@ -81,6 +101,33 @@ def change(path: al.FileInOut, version: int) -> None:
         data = changed(file.read(), version)
         file.seek(0)
         write_slowly(file, data)
+
+
+@al.io(bandwidth="10MB/s")
+def save_tree(path: al.DirOut, name: str, version: int, seed: int) -> None:
+    """Makes a directory."""
+    for leaf, data in leaves(name, content(name, version, seed)).items():
+        one = Path(path, leaf)
+        one.parent.mkdir(exist_ok=True)
+        with one.open("wb", buffering=0) as file:
+            write_slowly(file, data)
+
+
+@al.io(bandwidth="10MB/s")
+def change_tree(path: al.DirInOut, name: str, version: int) -> None:
+    """Changes a directory in place: its files anew, one by one."""
+    data = changed(whole(Path(path)), version)
+    for one in Path(path).glob("c-*"):
+        one.unlink()
+    for leaf, part in leaves(name, data).items():
+        with Path(path, leaf).open("wb", buffering=0) as file:
+            write_slowly(file, part)
+
+
+@al.io(bandwidth="10MB/s")
+def load_tree(path: al.DirIn, _after: object = None) -> str:
+    """What is in a directory."""
+    return digest(whole(Path(path)))
 
 
 @al.io(bandwidth="10MB/s")
@@ -142,7 +189,10 @@ class Program:
         """Submits one task, or a task and what waits for it."""
         source = self.source
         name = source.choice(self.names)
-        known = source.choice(list(self.versions))
+        if name.endswith(TREE):
+            self.call_tree(name)
+            return
+        known = source.choice([one for one in self.versions if not one.endswith(TREE)])
         kind = source.choice(["save"] * 4 + ["write", "change", "change", "load", "late", "copy"])
         if kind == "save":
             version = self.begins(name, "out")
@@ -165,6 +215,22 @@ class Program:
             self.open.append((load(known, busy), self.compares(known)))
         else:
             self.open.append((al.read(known), self.compares(known)))
+
+    def call_tree(self, name: str) -> None:
+        """The same for a directory."""
+        known = name in self.versions
+        kind = self.source.choice(["save", "change", "load", "late"]) if known else "save"
+        if kind == "save":
+            version = self.begins(name, "out")
+            made = save_tree(name, name, version, self.seed)
+            self.open.append((made, self.reports(name, version)))
+        elif kind == "change":
+            data = changed(self.data[name], self.versions[name] + 1)
+            version = self.begins(name, "inout", data)
+            self.open.append((change_tree(name, name, version), self.reports(name, version)))
+        else:
+            busy = compute(self.source.randrange(500, 4000)) if kind == "late" else None
+            self.open.append((load_tree(name, busy), self.compares(name)))
 
     def wait(self, most: int) -> None:
         """Takes results until at most so many are awaited."""

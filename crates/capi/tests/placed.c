@@ -213,13 +213,13 @@ static void has_no_files(void *argument)
 static void what_cannot_be_is_told(void)
 {
     al_file missing = {own_path(9), AL_IN}, grouped = {own_path(0), AL_CONCURRENT};
-    al_file no_path = {NULL, AL_OUT}, no_name = {"/", AL_OUT};
+    al_file no_path = {NULL, AL_OUT}, no_name = {"/", AL_OUT}, folder = {slow_folder, AL_IN};
     al_file twice[] = {{own_path(0), AL_OUT}, {own_path(0), AL_IN}};
     SAME(al_open(own_path(0)), -EINVAL);
     start_on_layers(2, 8, 0);
     al_set_message_hook(keep_message, NULL);
-    const al_file *wrong[] = {&missing, &grouped, &no_path, &no_name, NULL};
-    for (int i = 0; i < 5; i++) {
+    const al_file *wrong[] = {&missing, &grouped, &no_path, &no_name, &folder, NULL};
+    for (int i = 0; i < 6; i++) {
         al_io asked = {.files = wrong[i], .files_count = 1};
         messages_count = 0;
         SAME(spawn_io("wrong", writes_nothing, NULL, asked), -EINVAL);

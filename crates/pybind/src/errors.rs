@@ -1,11 +1,12 @@
 //! Refusals and errors of the runtime as Python exceptions.
 
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyIsADirectoryError, PyNotADirectoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::{create_exception, import_exception};
-use runtime::{Refusal, SpawnError};
+use runtime::{FileError, PathKind, Refusal, SpawnError};
 
 import_exception!(alongside.errors, ConstraintError);
+import_exception!(alongside.errors, DirectionError);
 import_exception!(alongside.errors, SessionError);
 import_exception!(alongside.errors, StorageError);
 import_exception!(alongside.errors, StoreFullError);
@@ -42,6 +43,23 @@ pub(crate) fn refused(error: SpawnError) -> PyErr {
             Refused::new_err(("session", format!("use {file} of a file names something else")))
         }
         SpawnError::Session(error) => SessionError::new_err(error.to_string()),
+    }
+}
+
+/// Why a path cannot be used.
+pub(crate) fn file(error: FileError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        FileError::Empty { .. } => PyValueError::new_err("the path of a file is empty"),
+        FileError::Kind { path, is: PathKind::Directory } => {
+            PyIsADirectoryError::new_err((libc::EISDIR, text, path))
+        }
+        FileError::Kind { path, is: PathKind::File } => {
+            PyNotADirectoryError::new_err((libc::ENOTDIR, text, path))
+        }
+        FileError::Overlaps { .. } => DirectionError::new_err(text),
+        FileError::Staging(text) => StorageError::new_err(text),
+        FileError::Session(error) => session(error),
     }
 }
 

@@ -10,13 +10,13 @@ use pyo3::exceptions::{PyOSError, PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use runtime::{
-    block, parse_tuning, Builtin, Call, Constraint, DatumId, FileError, FileUse, FunctionSpec,
-    GraphEnd, Kind, OnFailure, Options, Overrides, PolicyKind, Spawned, StartError, Tuning, Value,
+    block, parse_tuning, Builtin, Call, Constraint, DatumId, FileUse, FunctionSpec, GraphEnd, Kind,
+    OnFailure, Options, Overrides, PathKind, PolicyKind, Spawned, StartError, Tuning, Value,
     WaitEnd, WaitFor,
 };
 
 use crate::buffer::{Given, COPY_BYTES_DETACHED_MIN};
-use crate::errors::{self, ConstraintError, StorageError, StoreFullError};
+use crate::errors::{self, ConstraintError, StoreFullError};
 use crate::fault::Fault;
 use crate::handle::{duration, future, waited, Core, Handle};
 use crate::machine::{self, Layer, Limiter};
@@ -265,15 +265,32 @@ impl Session {
         Ok(self.inner.object(initial.inner()).map_err(errors::session)?.to_bits())
     }
 
-    /// The datum of a file that a task reads or `writes`, whether there is one (now, or once its
-    /// task ran), and where.
-    fn file(&self, path: PathBuf, writes: bool) -> PyResult<(u64, bool, Option<PathBuf>)> {
-        let file = self.inner.file(&path, writes).map_err(|error| match error {
-            FileError::Staging(text) => StorageError::new_err(text),
-            FileError::Empty { .. } => PyValueError::new_err("the path of a file is empty"),
-            FileError::Session(error) => errors::session(error),
-        })?;
-        Ok((file.datum.to_bits(), file.known, file.place))
+    /// The datum of a file or `directory` (None: either) that a task reads or `writes`; whether
+    /// there is one (now, or once its task ran); where; where below that the path leads; whether
+    /// nothing is there that tasks did not make.
+    fn file(
+        &self,
+        path: PathBuf,
+        writes: bool,
+        directory: Option<bool>,
+    ) -> PyResult<(u64, bool, PathBuf, OsString, bool)> {
+        let kind = directory.map(|directory| match directory {
+            true => PathKind::Directory,
+            false => PathKind::File,
+        });
+        let file = self.inner.path(&path, writes, kind).map_err(errors::file)?;
+        Ok((file.datum.to_bits(), file.known, file.place, file.inside.into_os_string(), file.anew))
+    }
+
+    /// A path for a file or directory that goes with the session.
+    fn scratch(&self, name: PathBuf) -> PyResult<OsString> {
+        let path = self.inner.scratch(&name).map_err(errors::file)?;
+        Ok(path.into_os_string())
+    }
+
+    /// The program can no longer name the path of a scratch file.
+    fn forget_path(&self, path: PathBuf) {
+        self.inner.forget_path(&path);
     }
 
     /// What the user should hear of, and was not told yet.

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-use ops::catalog::{Entry, FileId, Record};
+use ops::catalog::{bring_home, replacing, Entry, FileId, Record, Step};
 use sched::{DatumId, Event, LayerId, TaskId};
 
 use crate::shell::SessionError;
@@ -23,8 +23,21 @@ pub struct FileDatum {
     pub datum: DatumId,
     /// Whether it exists, or a task of this session writes it.
     pub known: bool,
-    /// Where it is, if that is known.
-    pub place: Option<PathBuf>,
+    /// Where it is.
+    pub place: PathBuf,
+    /// What was named is below this directory, under this path; empty: it is what was named.
+    pub inside: PathBuf,
+    /// Nothing is there that the tasks of this session did not make.
+    pub anew: bool,
+}
+
+/// What a path names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathKind {
+    /// A file.
+    File,
+    /// A directory with all that is in it.
+    Directory,
 }
 
 /// Why a path cannot be used.
@@ -34,6 +47,20 @@ pub enum FileError {
     Empty {
         /// As it was given.
         path: PathBuf,
+    },
+    /// It is of another kind than the task says.
+    Kind {
+        /// As it was given.
+        path: PathBuf,
+        /// What it is.
+        is: PathKind,
+    },
+    /// Tasks use a directory, and a file in it, as two things.
+    Overlaps {
+        /// As it was given.
+        path: PathBuf,
+        /// The other.
+        other: PathBuf,
     },
     /// Files cannot be kept on several layers.
     Staging(String),
@@ -47,6 +74,20 @@ impl fmt::Display for FileError {
             FileError::Empty { path } => {
                 write!(f, "the path \"{}\" names no file", path.display())
             }
+            FileError::Kind { path, is } => {
+                let (is, other) = match is {
+                    PathKind::File => ("a file", "a directory"),
+                    PathKind::Directory => ("a directory", "a file"),
+                };
+                write!(f, "{} is {is}, and the task takes {other}", path.display())
+            }
+            FileError::Overlaps { path, other } => write!(
+                f,
+                "{} and {} lie in one another, and one of them is used as a directory: what is in \
+                 it is written as a part of it",
+                path.display(),
+                other.display()
+            ),
             FileError::Staging(text) => f.write_str(text),
             FileError::Session(error) => error.fmt(f),
         }
@@ -73,6 +114,7 @@ pub(crate) struct Copy {
 pub(crate) struct File {
     /// Its own path.
     pub(crate) home: PathBuf,
+    pub(crate) kind: PathKind,
     pub(crate) home_layer: Option<LayerId>,
     /// Whether tasks may write it elsewhere.
     pub(crate) managed: bool,
@@ -95,6 +137,12 @@ pub(crate) struct File {
     /// A whole version stands at its own path, or did: it is not written over in place, or a crash
     /// would leave neither that nor the new one.
     pub(crate) stands: bool,
+    /// A directory: nothing is at its own path that tasks did not make.
+    pub(crate) anew: bool,
+    /// Tasks that use it and are not over.
+    pub(crate) users: u32,
+    /// The program cannot name it any more.
+    pub(crate) forgotten: bool,
     /// What the catalog knows it by while a task changes it at its own path, or failed at that.
     pub(crate) in_place: Option<FileId>,
 }
@@ -114,6 +162,17 @@ impl File {
             scratch: self.scratch,
             changing: false,
             leaving: None,
+        }
+    }
+
+    /// The steps that bring a copy to the file's own path; `over` as for
+    /// [`bring_home`](ops::catalog::bring_home).
+    pub(crate) fn steps_home(&self, copy: &Copy, over: Option<&Path>) -> Vec<Step> {
+        let Some(number) = copy.staged else { return Vec::new() };
+        let steps = bring_home(number, &self.entry(copy), over);
+        match self.kind == PathKind::Directory && self.stands {
+            true => replacing(steps),
+            false => steps,
         }
     }
 
@@ -219,9 +278,38 @@ impl Files {
         (key.relative || home.is_some()) && (0..self.layers.len()).any(elsewhere)
     }
 
+    /// Whether a path is in a folder of the session: nobody asked for it.
+    fn is_scratch(&self, home: &Path) -> bool {
+        let own = self.staging.iter().flat_map(Staging::folders).flatten();
+        home.parent().is_some_and(|above| own.into_iter().any(|folder| folder == above))
+    }
+
+    /// A path for a file that goes with the session, on the layer that is granted last.
+    pub(crate) fn scratch(&mut self, name: &Path) -> Option<PathBuf> {
+        let staging = self.staging.as_mut()?;
+        let usable = (0..self.layers.len()).filter(|layer| staging.folders()[*layer].is_some());
+        let slowest = usable.min_by_key(|layer| self.layers[*layer].bandwidth().unwrap_or(0))?;
+        Some(staging.place(slowest, name)?.1)
+    }
+
     /// The datum of a file, if it has one.
     pub(crate) fn find(&self, key: &FileKey) -> Option<DatumId> {
         self.by_home.get(&key.home).copied()
+    }
+
+    /// The directory that tasks use and a path lies in, and where in it.
+    pub(crate) fn above<'a>(&self, key: &'a FileKey) -> Option<(DatumId, &'a Path)> {
+        key.home.ancestors().skip(1).find_map(|above| {
+            let datum = *self.by_home.get(above)?;
+            let directory = self.by_datum[&datum].kind == PathKind::Directory;
+            directory.then(|| (datum, key.home.strip_prefix(above).expect("it is above")))
+        })
+    }
+
+    /// A file or directory that tasks use and that lies in a directory.
+    pub(crate) fn below(&self, key: &FileKey) -> Option<&Path> {
+        let below = |home: &&PathBuf| **home != key.home && home.starts_with(&key.home);
+        self.by_home.keys().find(below).map(PathBuf::as_path)
     }
 
     pub(crate) fn layers(&self) -> &[LayerSpec] {
@@ -229,13 +317,13 @@ impl Files {
     }
 
     /// Adds a file.
-    pub(crate) fn add(&mut self, datum: DatumId, key: &FileKey, scratch: bool) {
+    pub(crate) fn add(&mut self, datum: DatumId, key: &FileKey, kind: PathKind) {
         let home = key.home.clone();
         self.by_home.insert(home.clone(), datum);
         let file = File {
             home_layer: self.layer_of(&home),
             managed: self.is_managed(key),
-            scratch,
+            scratch: self.is_scratch(&home),
             home,
             current: None,
             changing: false,
@@ -245,6 +333,10 @@ impl Files {
             last_writer: None,
             written: false,
             stands: false,
+            anew: false,
+            users: 0,
+            forgotten: false,
+            kind,
             in_place: None,
         };
         self.by_datum.insert(datum, file);
@@ -263,6 +355,17 @@ impl Files {
             Some(Copy { place, layer: Some(layer), staged: Some(number), bytes: 0 })
         });
         Some(staged.unwrap_or_else(|| file.at_home()))
+    }
+
+    /// What the catalog is told of a directory that was made at its own path: whoever recovers may
+    /// replace it by a later version.
+    pub(crate) fn stands_now(&mut self, datum: DatumId) -> Vec<Record> {
+        let Some(File { home, scratch, .. }) = self.by_datum.get(&datum) else { return Vec::new() };
+        let Some(staging) = &mut self.staging else { return Vec::new() };
+        let file = staging.number();
+        let (place, bytes, scratch) = (home.clone(), 0, *scratch);
+        let home = home.clone();
+        vec![Record::Copy { file, home, place, bytes, scratch }, Record::Home { file }]
     }
 
     /// What the catalog is told before a task changes a file where it is.
@@ -341,7 +444,7 @@ mod tests {
         let mut files = Files::new(&storage.layers);
         let one = DatumId::from_bits(1);
         let key = Files::key(Path::new("out/x")).unwrap();
-        files.add(one, &key, false);
+        files.add(one, &key, PathKind::File);
         assert_eq!(files.find(&Files::key(&folder.join("out/x")).unwrap()), Some(one));
         assert_eq!(files.layer_of(&folder.join("y")), Some(LayerId(0)));
         assert_eq!(files.layer_of(Path::new("/")), None);

@@ -36,7 +36,7 @@ pub use ops;
 pub use sched;
 
 pub use failures::FailureReport;
-pub use files::{FileDatum, FileError};
+pub use files::{FileDatum, FileError, PathKind};
 pub use futures::{Fault, Handle, State, WaitEnd, WaitFor};
 pub use learned::{read_learned, write_learned};
 pub use machine::Machine;

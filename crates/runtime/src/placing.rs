@@ -5,11 +5,11 @@
 use std::path::PathBuf;
 
 use exec::limiter::Limiters;
-use ops::catalog::{bring_home, Catalog, Entry, FileId, Record, Step};
+use ops::catalog::{Catalog, FileId, Record, Step};
 use parking_lot::Mutex;
 use sched::{DatumId, Direction, Event, LayerId, TaskId};
 
-use crate::files::{Copy, File, Files};
+use crate::files::{Copy, File, Files, PathKind};
 use crate::tiers::{self, Hold, Keeper, Limits, Made, Staging};
 
 /// What a storage layer fails of, that another may not.
@@ -38,8 +38,9 @@ pub struct Unsettled {
 
 /// A file that is to go to its own path, with the emulated bandwidths on its way.
 pub(crate) struct Kept {
-    file: FileId,
-    entry: Entry,
+    number: FileId,
+    file: File,
+    copy: Copy,
     limited: [Option<u32>; 2],
 }
 
@@ -120,7 +121,10 @@ impl Files {
 
     /// What has to be in the catalog before anybody hears that a task wrote these. `None`: nothing,
     /// all of them are where they always are.
-    pub(crate) fn to_commit(&self, files: &[(DatumId, Copy)]) -> Option<(Vec<Made>, Vec<Record>)> {
+    pub(crate) fn commit_for(
+        &mut self,
+        files: &[(DatumId, Copy)],
+    ) -> Option<(Vec<Made>, Vec<Record>)> {
         let managed = |datum: &DatumId| self.get(*datum).is_some_and(|file| file.managed);
         if !files.iter().any(|(datum, _)| managed(datum)) {
             return None;
@@ -137,7 +141,16 @@ impl Files {
         // What was changed at its own path is whole there, or replaced.
         let changed = files.iter().filter_map(|(datum, _)| self.get(*datum)?.in_place);
         let changed = changed.map(|file| Record::Home { file });
-        Some((made.collect(), replaced.chain(changed).collect()))
+        let (made, mut records): (_, Vec<Record>) =
+            (made.collect(), replaced.chain(changed).collect());
+        for (datum, copy) in files {
+            let file = self.get(*datum);
+            let directory = file.is_some_and(|file| file.kind == PathKind::Directory && file.anew);
+            if directory && copy.staged.is_none() {
+                records.extend(self.stands_now(*datum));
+            }
+        }
+        Some((made, records))
     }
 
     /// What a task wrote is the current version now. Gives what the scheduler is told, and the
@@ -155,7 +168,7 @@ impl Files {
             file.changing = false;
             file.in_place = None;
             let staged = copy.staged;
-            file.stands |= staged.is_none();
+            file.stands |= staged.is_none() && !file.scratch;
             copy.bytes = sizes.next().unwrap_or_default();
             let (layer, bytes) = (copy.layer, copy.bytes);
             let new = staged.map(|_| copy);
@@ -187,11 +200,10 @@ impl Files {
     ) -> Option<(Vec<Step>, [Option<u32>; 2])> {
         let file = self.get(datum).expect("kept while tasks use it");
         let (staging, number) = (self.staging.as_ref()?, copy.staged?);
-        let entry = file.entry(copy);
         // A move of its own may be under way to the same place, over another name.
-        let mut over = staging.temporary(number, &entry.home).into_os_string();
+        let mut over = staging.temporary(number, &file.home).into_os_string();
         over.push("-persist");
-        let mut steps = bring_home(number, &entry, Some(over.as_ref()));
+        let mut steps = file.steps_home(copy, Some(over.as_ref()));
         steps.pop(); // the original is deleted when nobody reads it any more
         Some((steps, [self.limiter_of(copy), self.limiter_of(&file.at_home())]))
     }
@@ -230,12 +242,12 @@ impl Files {
     /// The files that are to go to their own paths, in the order in which they were made.
     pub(crate) fn kept(&self) -> Vec<Kept> {
         let kept = |file: &File| {
-            let copy = file.current.as_ref().filter(|_| !file.scratch)?;
-            let limited = [self.limiter_of(copy), self.limiter_of(&file.at_home())];
-            Some(Kept { file: copy.staged?, entry: file.entry(copy), limited })
+            let copy = file.current.clone().filter(|_| !file.scratch)?;
+            let limited = [&copy, &file.at_home()].map(|copy| self.limiter_of(copy));
+            Some(Kept { number: copy.staged?, file: file.clone(), copy, limited })
         };
         let mut kept: Vec<Kept> = self.all().filter_map(|(_, file)| kept(file)).collect();
-        kept.sort_by_key(|kept| kept.file);
+        kept.sort_by_key(|kept| kept.number);
         kept
     }
 }
@@ -260,14 +272,14 @@ pub(crate) fn settle(
     let Some(journal) = keeper.stop() else { return Vec::new() };
     let (journal, hold) = (Mutex::new(journal), Hold::default());
     let mut unsettled = Vec::new();
-    for (number, Kept { file, entry, limited }) in kept.iter().enumerate() {
-        tell(number, kept.len());
+    for (done, Kept { number, file, copy, limited }) in kept.iter().enumerate() {
+        tell(done, kept.len());
         let limits = Limits::new(limiters.clone(), *limited);
-        let over = staging.temporary(*file, &entry.home);
-        let renamed = tiers::same_device(&entry.place, &entry.home);
-        let steps = bring_home(*file, entry, (!renamed).then_some(&*over));
+        let over = staging.temporary(*number, &file.home);
+        let renamed = tiers::same_device(&copy.place, &file.home);
+        let steps = file.steps_home(copy, (!renamed).then_some(&*over));
         if let Err(error) = tiers::carry_out(&steps, &journal, &hold, &limits) {
-            let (home, place) = (entry.home.clone(), entry.place.clone());
+            let (home, place) = (file.home.clone(), copy.place.clone());
             unsettled.push(Unsettled { home, place, why: error.to_string() });
         }
     }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use sched::{Constraint, DatumId, DatumKind, LayerId, Learned, TaskId, Tuning};
 
 use crate::failures::FailureReport;
-use crate::files::{FileDatum, FileError, Files};
+use crate::files::{FileDatum, FileError, Files, PathKind};
 use crate::futures::{self, Handle, WaitEnd, WaitFor};
 use crate::options::Options;
 use crate::placing::Unsettled;
@@ -23,6 +23,7 @@ use crate::shell::{StartError, FORKED};
 use crate::statistics::Statistics;
 use crate::storage::Storage;
 use crate::store::{block, StoreFull, Value};
+use crate::tiers::tree;
 use crate::trace::{self, Graph, Record};
 
 /// Stops the session when the last clone of it is gone.
@@ -177,26 +178,46 @@ impl Session {
     /// # Errors
     /// The path cannot be used, there is no room for a catalog, or the session ended.
     pub fn file(&self, path: &Path, writes: bool) -> Result<FileDatum, FileError> {
+        self.path(path, writes, Some(PathKind::File))
+    }
+
+    /// As `file`, for what is of a kind (none: of either). A path below a directory that tasks use
+    /// is a part of that: it is read with it.
+    ///
+    /// # Errors
+    /// As `file`; `Kind` if it is of another kind, and `Overlaps` if it would be written apart from
+    /// what it is a part of.
+    pub fn path(
+        &self,
+        path: &Path,
+        writes: bool,
+        kind: Option<PathKind>,
+    ) -> Result<FileDatum, FileError> {
         // The file system is looked at without the mutex.
         let key = Files::key(path)?;
-        let exists = key.home.exists();
+        let found = key.home.metadata();
+        let is = found.as_ref().ok().map(|found| match found.is_dir() {
+            true => PathKind::Directory,
+            false => PathKind::File,
+        });
+        let exists = is.is_some();
+        let empty = kind == Some(PathKind::Directory) && tree::is_empty(&key.home);
         let shared = self.shared();
-        let found = shared.with(|state| {
-            let datum = state.files.find(&key).unwrap_or_else(|| {
-                let datum = state.sched.add_datum(DatumKind::InPlace, None);
-                let datum = datum.expect("a datum without a version can always be made");
-                state.files.add(datum, &key, false);
-                datum
-            });
+        let named = shared.with(|state| {
+            let (datum, inside) = state.datum_of(path, &key, kind, is, writes)?;
             let has_tiers = state.has_tiers();
             let file = state.files.get_mut(datum).expect("just found or made");
             // What a task of this session is writing there now may be only half of it.
-            file.stands |= exists && !file.written;
+            if !file.written && inside.as_os_str().is_empty() {
+                file.stands |= exists && !empty;
+                file.anew = !exists || empty;
+            }
             let known = file.written || exists;
             let wants_tiers = writes && file.managed && !has_tiers;
-            (FileDatum { datum, known, place: Some(file.best().place) }, wants_tiers)
+            let (place, anew) = (file.best().place, file.anew);
+            Ok((FileDatum { datum, known, place, inside, anew }, wants_tiers))
         });
-        let (file, wants_tiers) = found.map_err(FileError::Session)?;
+        let (file, wants_tiers) = named.map_err(FileError::Session)??;
         if wants_tiers {
             self.open_tiers()?;
         }
@@ -252,6 +273,29 @@ impl Session {
         let _ = self.shared().with(|state| {
             state.files.remove(datum);
             state.sched.drop_datum(datum, &mut state.out);
+        });
+    }
+
+    /// A path for a file or directory that goes with the session, and is deleted sooner if
+    /// [`forget_path`](Session::forget_path) is called and no task uses it.
+    ///
+    /// # Errors
+    /// There is no room for a catalog, or the session ended.
+    pub fn scratch(&self, name: &Path) -> Result<PathBuf, FileError> {
+        self.open_tiers()?;
+        let path = self.shared().with(|state| state.files.scratch(name));
+        let nowhere = || FileError::Staging("no layer takes files of tasks".into());
+        path.map_err(FileError::Session)?.ok_or_else(nowhere)
+    }
+
+    /// The program can no longer name the path of a scratch file.
+    pub fn forget_path(&self, path: &Path) {
+        let Ok(key) = Files::key(path) else { return };
+        // If the session ended there is nothing to forget.
+        let _ = self.shared().with(|state| {
+            if let Some(datum) = state.files.find(&key) {
+                state.forget_file(datum);
+            }
         });
     }
 

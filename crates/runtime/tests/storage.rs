@@ -38,7 +38,7 @@ fn a_file_is_written_then_read() {
     let rig = Rig::with(layered(&folder));
     let home = folder.0.canonicalize().unwrap().join("slow/out.txt");
     let file = rig.session.file(&home, true).unwrap();
-    assert!(!file.known && file.place == Some(home.clone()));
+    assert!(!file.known && file.place == home);
     let wrote = use_file(&rig, "io:write", "hello", file.datum, Direction::Out);
     let read = use_file(&rig, "io:read", "", file.datum, Direction::In);
     assert_eq!(rig.text(&read), "hello");
@@ -94,7 +94,7 @@ fn files_that_were_there_and_paths_that_name_none() {
     std::fs::write(&path, "from before").unwrap();
     let old = rig.session.file(&path, false).unwrap();
     assert!(old.known);
-    assert_eq!(rig.session.layer_of(&old.place.unwrap()), Some((1, Some(Curve::flat(5_000_000)))));
+    assert_eq!(rig.session.layer_of(&old.place), Some((1, Some(Curve::flat(5_000_000)))));
     assert_eq!(rig.text(&use_file(&rig, "io:read", "", old.datum, Direction::In)), "from before");
     assert_eq!(rig.text(&rig.session.current(old.datum).unwrap()), "none");
     assert!(matches!(rig.session.file(Path::new("."), false), Err(FileError::Empty { .. })));

@@ -9,12 +9,12 @@ mod record;
 mod recovery;
 mod steps;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 pub use record::{decode, Decoded, Record, HEADER};
 pub use recovery::{recover, settle, Fate, Look};
-pub use steps::{bring_home, move_to, Step};
+pub use steps::{bring_home, move_to, replacing, Step};
 
 /// A file of the session, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,6 +41,7 @@ pub struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Catalog {
     entries: BTreeMap<FileId, Entry>,
+    homes: BTreeSet<PathBuf>,
     folders: Vec<PathBuf>,
     temporaries: Vec<PathBuf>,
 }
@@ -70,7 +71,10 @@ impl Catalog {
                 let temporary = Some(temporary);
                 self.entries.entry(file).and_modify(|entry| entry.leaving = temporary);
             }
-            Record::Home { file } | Record::Gone { file } => {
+            Record::Home { file } => {
+                self.homes.extend(self.entries.remove(&file).map(|entry| entry.home));
+            }
+            Record::Gone { file } => {
                 self.entries.remove(&file);
             }
         }
@@ -84,6 +88,11 @@ impl Catalog {
     /// Of several versions of one file the latest, which has the highest number.
     pub fn latest(&self) -> BTreeMap<&Path, FileId> {
         self.entries().map(|(file, entry)| (entry.home.as_path(), file)).collect()
+    }
+
+    /// Whether a version of this session came to stand at an own path.
+    pub fn stands(&self, home: &Path) -> bool {
+        self.homes.contains(home)
     }
 
     /// One of them.

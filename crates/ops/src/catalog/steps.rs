@@ -65,6 +65,19 @@ pub fn bring_home(file: FileId, entry: &Entry, temporary: Option<&Path>) -> Vec<
     steps
 }
 
+/// The steps of [`bring_home`] for a directory whose own path has an older version of the session
+/// in it: that is deleted first, for nothing can be renamed over it.
+pub fn replacing(mut steps: Vec<Step>) -> Vec<Step> {
+    let rename = steps.iter().enumerate().find_map(|(at, step)| match step {
+        Step::Rename { to, .. } => Some((at, Step::Remove(to.clone()))),
+        _ => None,
+    });
+    if let Some((at, remove)) = rename {
+        steps.insert(at, remove);
+    }
+    steps
+}
+
 /// Moves a file to another of the session's folders.
 ///
 /// # Panics

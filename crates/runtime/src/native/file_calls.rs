@@ -18,12 +18,17 @@ use super::task::Body;
 use super::waiting::{Answer, Wait};
 use super::worker;
 use super::Errno;
-use crate::files::Files;
+use crate::files::{FileError, Files, PathKind};
 use crate::{placing, tiers};
 
 fn wanted(path: &Path, direction: Direction) -> Result<FileWanted, String> {
     let key = Files::key(path).map_err(|error| error.to_string())?;
-    let exists = key.home.exists();
+    let found = key.home.metadata().ok();
+    if found.as_ref().is_some_and(std::fs::Metadata::is_dir) {
+        let (path, is) = (path.to_path_buf(), PathKind::Directory);
+        return Err(FileError::Kind { path, is }.to_string());
+    }
+    let exists = found.is_some();
     Ok(FileWanted { key, exists, direction })
 }
 

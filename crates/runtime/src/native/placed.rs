@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use super::io_task::{Places, Told};
 use super::runtime::Shared;
 use super::task::{Report, TaskRef};
-use crate::files::{Copy, FileKey, Files};
+use crate::files::{Copy, FileKey, Files, PathKind};
 use crate::placing::Kept;
 use crate::storage::LayerSpec;
 use crate::tiers::{Commit, Keeper, Limits, Move, Opened, Staging};
@@ -125,7 +125,7 @@ impl Placed {
             let datum = known.unwrap_or_else(|| {
                 let datum = sched.add_datum(DatumKind::InPlace, None);
                 let datum = datum.expect("a datum without a version can always be made");
-                self.files.add(datum, &wanted.key, false);
+                self.files.add(datum, &wanted.key, PathKind::File);
                 datum
             });
             let file = self.files.get_mut(datum).expect("just found or made");
@@ -232,8 +232,8 @@ impl Placed {
     /// nothing of it belongs there.
     pub(super) fn commit(&mut self, id: TaskId, task: TaskRef) -> bool {
         let written = self.files.written_by(id, self.uses(id));
-        let (Some(tiers), Some((made, records))) = (&self.tiers, self.files.to_commit(&written))
-        else {
+        let commit = self.files.commit_for(&written);
+        let (Some(tiers), Some((made, records))) = (&self.tiers, commit) else {
             return false;
         };
         let shared = Weak::clone(&tiers.shared);

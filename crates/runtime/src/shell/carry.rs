@@ -116,6 +116,7 @@ impl State {
         self.trace_task(RecordKind::Over, id, |record| record.amount = end);
         self.take_back(id);
         let Some(task) = self.tasks.remove(id) else { return };
+        self.unuse_files(&task.files);
         let figures = self.statistics_of(task.label);
         match end {
             0 => figures.done += 1,

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::Path;
 
-use ops::catalog::{bring_home, move_to, Entry, FileId, Record, Step};
-use sched::{DatumId, Event, LayerId};
+use ops::catalog::{move_to, FileId, Record, Step};
+use sched::{DatumId, Direction, Event, LayerId};
 
 use super::staged::Tiers;
 use super::state::State;
-use crate::files::Copy;
+use crate::files::{Copy, File};
 use crate::tiers::{Limits, Move};
 use crate::trace::{Record as Traced, RecordKind, NOTHING};
 
@@ -30,18 +30,18 @@ fn no_room(error: &io::Error) -> bool {
 }
 
 /// The steps of a move, but for the last: the original is deleted when nobody reads it any more.
-fn steps(moving: &Moving, entry: &Entry, over: Option<&Path>) -> Vec<Step> {
+fn steps(moving: &Moving, file: &File, over: Option<&Path>) -> Vec<Step> {
     let Moving { from, to, keep, .. } = moving;
     if *keep {
         let (from, to) = (from.place.clone(), to.place.clone());
         return vec![Step::MakeFolders(to.clone()), Step::Copy { from, to }];
     }
     let mut steps = match (from.staged, to.staged) {
-        (Some(file), None) => {
+        (Some(_), None) => {
             // A rename would take the original from those who read it now.
-            bring_home(file, entry, over)
+            file.steps_home(from, over)
         }
-        (Some(file), Some(_)) => move_to(file, entry, &to.place),
+        (Some(number), Some(_)) => move_to(number, &file.entry(from), &to.place),
         (None, _) => Vec::new(),
     };
     steps.pop();
@@ -91,7 +91,7 @@ impl State {
         let layers = [self.limiter_of(&moving.from), self.limiter_of(&moving.to)];
         let tiers = self.tiers.as_ref().expect("the files were written with them");
         let limits = Limits::new(tiers.limiters.clone(), layers);
-        let steps = steps(&moving, &file.entry(&moving.from), over.as_deref());
+        let steps = steps(&moving, file, over.as_deref());
         let began_ns = exec::now_ns();
         tiers.carry_out(steps, limits, false, move |state, done| {
             state.moved(moving, began_ns, done);
@@ -158,9 +158,39 @@ impl State {
         }
     }
 
+    /// The program cannot name a scratch file any more: it goes when no task uses it.
+    pub(crate) fn forget_file(&mut self, datum: DatumId) {
+        let Some(file) = self.files.get_mut(datum).filter(|file| file.scratch) else { return };
+        file.forgotten = true;
+        self.sched.drop_datum(datum, &mut self.out);
+        self.remove_unused(datum);
+    }
+
+    /// A task that had these files is over.
+    pub(super) fn unuse_files(&mut self, files: &[(DatumId, Direction)]) {
+        for (datum, _) in files {
+            if let Some(file) = self.files.get_mut(*datum) {
+                file.users -= 1;
+            }
+            self.remove_unused(*datum);
+        }
+    }
+
+    /// The scheduler knows of files that could be elsewhere, and says when they are to go.
+    fn remove_unused(&mut self, datum: DatumId) {
+        let unknown = |file: &File| !file.managed || !file.written;
+        let unused = |file: &File| file.forgotten && file.users == 0 && unknown(file);
+        if self.files.get(datum).is_some_and(unused) {
+            self.remove_file(datum);
+        }
+    }
+
     /// A file that nobody can name or read any more is deleted.
     pub(super) fn remove_file(&mut self, datum: DatumId) {
         let copies = self.files.get_mut(datum).map(|file| {
+            if let (None, Some(tiers)) = (&file.current, &self.tiers) {
+                tiers.keeper.delete(file.home.clone()); // it is in a folder of the session
+            }
             let copies = [file.current.take(), file.near.take()];
             copies.into_iter().flatten().chain(std::mem::take(&mut file.stale))
         });

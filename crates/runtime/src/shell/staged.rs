@@ -160,7 +160,7 @@ impl State {
             return ending.into_iter().for_each(|ending| self.tell_end(ending));
         }
         let files = self.files_of(id);
-        let commit = self.files.to_commit(&files);
+        let commit = self.files.commit_for(&files);
         let (Some(tiers), Some((made, records))) = (&self.tiers, commit) else {
             self.take_over(files, None);
             return self.tell_end(ending);

@@ -13,11 +13,11 @@ use exec::limiter::{Limiters, Writer};
 use ops::catalog::Step;
 use parking_lot::Mutex;
 
-use super::{Hold, Journal};
+use super::pace::Pace;
+use super::{tree, Hold, Journal};
 
-/// What is copied between two looks at whether the move has to wait.
-const CHUNK_BYTES: usize = 4 << 20;
-/// The same where a layer's bandwidth is emulated: it is shared in small parts.
+/// What is copied between two looks at whether the move has to wait, where a layer's bandwidth is
+/// emulated: it is shared in small parts.
 const LIMITED_CHUNK_BYTES: usize = 256 << 10;
 
 /// The emulated bandwidths that a copy has to keep to.
@@ -132,35 +132,54 @@ impl Carrier<'_> {
             }
             Step::Copy { from, to } => self.copy(from, to).map_err(|error| {
                 // What is half made helps nobody.
-                let _ = std::fs::remove_file(to);
+                let _ = tree::remove(to);
                 let text = format!("{} to {}: {error}", from.display(), to.display());
                 io::Error::new(error.kind(), text)
             }),
             Step::Rename { from, to } => {
                 self.hold.pass();
                 keep_mode(from, to)?;
-                std::fs::rename(from, to)
+                tree::rename(from, to)
                     .map_err(|error| at(from, &format!("renamed to {}", to.display()), &error))
             }
             Step::SyncFolder(path) => {
                 let folder = parent(path);
                 sync_folder(folder).map_err(|error| at(folder, "flushed", &error))
             }
-            Step::Remove(path) => match std::fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    Err(at(path, "deleted", &error))
-                }
-                _ => Ok(()),
-            },
+            Step::Remove(path) => tree::remove(path).map_err(|error| at(path, "deleted", &error)),
         }
     }
 
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut source = File::open(from)?;
-        match std::fs::remove_file(to) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        tree::remove(to)?;
+        match from.metadata()?.is_dir() {
+            true => self.copy_folder(from, to),
+            false => self.copy_file(from, to),
         }
+    }
+
+    fn copy_folder(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::DirBuilder::new().mode(super::FOLDER_MODE).create(to)?;
+        for entry in from.read_dir()? {
+            let entry = entry?;
+            let (one, copy) = (entry.path(), to.join(entry.file_name()));
+            match entry.file_type()? {
+                kind if kind.is_dir() => self.copy_folder(&one, &copy)?,
+                kind if kind.is_file() => self.copy_file(&one, &copy)?,
+                kind if kind.is_symlink() => std::os::unix::fs::symlink(one.read_link()?, copy)?,
+                _ => {
+                    let text = "neither a file, a directory nor a link: it cannot be copied";
+                    let error = io::Error::new(io::ErrorKind::Unsupported, text);
+                    return Err(at(&one, "copied", &error));
+                }
+            }
+        }
+        std::fs::set_permissions(to, from.metadata()?.permissions())?;
+        sync_folder(to)
+    }
+
+    fn copy_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut source = File::open(from)?;
         let mut options = OpenOptions::new();
         let mut copy = options.write(true).create_new(true).mode(0o600).open(to)?;
         self.content(&mut source, &mut copy)?;
@@ -171,11 +190,13 @@ impl Carrier<'_> {
     /// By the kernel where it can, which shares blocks where the file system can.
     fn content(&self, source: &mut File, copy: &mut File) -> io::Result<()> {
         let writers = self.limits.writers();
-        let chunk = if writers.is_empty() { CHUNK_BYTES } else { LIMITED_CHUNK_BYTES };
+        let limited = (!writers.is_empty()).then_some(LIMITED_CHUNK_BYTES);
+        let mut pace = Pace::new(limited);
         let mut by_kernel = true;
         let mut buffer = Vec::new();
         loop {
             self.hold.pass();
+            let (began_ns, chunk) = (exec::now_ns(), pace.chunk());
             let moved = match by_kernel {
                 true => match copy_range(source, copy, chunk) {
                     Err(error) if cannot(&error) => {
@@ -194,6 +215,7 @@ impl Carrier<'_> {
             if moved == 0 {
                 return Ok(());
             }
+            pace.moved(copy, moved, began_ns);
             for writer in &writers {
                 let wait_ns = writer.acquire(moved as u64);
                 if wait_ns > 0 {
@@ -208,7 +230,7 @@ impl Carrier<'_> {
 fn keep_mode(from: &Path, to: &Path) -> io::Result<()> {
     let Ok(before) = to.symlink_metadata() else { return Ok(()) };
     let mode = before.permissions().mode() & 0o7777;
-    if before.is_file() {
+    if before.is_file() || before.is_dir() {
         std::fs::set_permissions(from, std::fs::Permissions::from_mode(mode))
             .map_err(|error| at(from, "given the mode of the file that it replaces", &error))?;
     }

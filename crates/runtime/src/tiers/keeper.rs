@@ -13,7 +13,7 @@ use ops::catalog::{FileId, Record, Step};
 use parking_lot::{Condvar, Mutex};
 
 use super::disk::{available, carry_out, takes_files};
-use super::{Hold, Journal, Limits};
+use super::{tree, Hold, Journal, Limits};
 
 /// A copy that a task made.
 #[derive(Clone, Debug)]
@@ -251,9 +251,9 @@ fn copy_record(made: &Made, bytes: u64) -> Option<Record> {
 
 /// The lengths of copies.
 fn look(made: &[Made]) -> Result<Vec<u64>, String> {
-    let length = |made: &Made| match made.place.metadata() {
-        Ok(found) => Ok(found.len()),
-        Err(error) => Err(format!("the task did not write {}: {error}", made.home.display())),
+    let length = |made: &Made| {
+        let missing = |error| format!("the task did not write {}: {error}", made.home.display());
+        tree::length(&made.place).map_err(missing)
     };
     made.iter().map(length).collect()
 }
@@ -261,7 +261,7 @@ fn look(made: &[Made]) -> Result<Vec<u64>, String> {
 fn delete_all(inner: &Inner) {
     while let Some(place) = inner.deletes.take(1).pop() {
         // What cannot be deleted now is found when the session's folders are swept.
-        let _ = std::fs::remove_file(place);
+        let _ = tree::remove(&place);
     }
 }
 

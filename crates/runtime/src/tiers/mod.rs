@@ -12,7 +12,9 @@ mod disk;
 mod hold;
 mod journal;
 mod keeper;
+mod pace;
 pub mod recovery;
+pub(crate) mod tree;
 
 use std::ffi::{OsStr, OsString};
 use std::io;

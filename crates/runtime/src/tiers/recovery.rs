@@ -3,11 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ops::catalog::{recover as fates, settle, Catalog, Entry, Fate, FileId, Step};
+use ops::catalog::{recover as fates, replacing, settle, Catalog, Entry, Fate, FileId, Step};
 use parking_lot::Mutex;
 
 use super::disk::{files_below, same_device, sync_folder, Carrier};
-use super::{journal, temporary, Hold, Journal, Limits};
+use super::{journal, temporary, tree, Hold, Journal, Limits};
 
 /// A file that is not at its own path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,8 +82,7 @@ pub fn list(folder: &Path) -> io::Result<Left> {
         place: entry.place.clone(),
         bytes: entry.bytes,
         scratch: entry.scratch,
-        whole: (entry.place.metadata())
-            .is_ok_and(|found| entry.changing || found.len() == entry.bytes),
+        whole: tree::length(&entry.place).is_ok_and(|bytes| entry.changing || bytes == entry.bytes),
     };
     let current = |(file, entry): &(FileId, &Entry)| latest[entry.home.as_path()] == *file;
     let files = catalog.entries().filter(current).map(listed).collect();
@@ -113,14 +112,14 @@ pub fn recover(
     let journal = Mutex::new(journal);
     let (hold, limits) = (Hold::default(), Limits::default());
     let carrier = Carrier { journal: &journal, hold: &hold, limits: &limits, distrusts: true };
-    let mut look = |path: &Path| path.metadata().ok().map(|found| found.len());
+    let mut look = |path: &Path| tree::length(path).ok();
     let latest = catalog.latest();
     let mut recovered = Vec::new();
     for (file, entry, fate) in fates(&catalog, &mut look) {
         if fate == Fate::HalfChanged {
             tell(&entry.home);
         }
-        let done = carrier.all(&steps(file, &entry, fate, folder));
+        let done = carrier.all(&steps(file, &entry, fate, catalog.stands(&entry.home), folder));
         let error = done.err().map(|error| error.to_string());
         if latest[entry.home.as_path()] == file {
             let Entry { home, place, .. } = entry;
@@ -145,13 +144,17 @@ fn was_not_begun(folder: &Path) -> bool {
         && matches!(journal::is_alive(folder), Ok(false))
 }
 
-fn steps(file: FileId, entry: &Entry, fate: Fate, folder: &Path) -> Vec<Step> {
+fn steps(file: FileId, entry: &Entry, fate: Fate, replaces: bool, folder: &Path) -> Vec<Step> {
     if matches!(fate, Fate::Lost | Fate::Damaged) {
         return Vec::new(); // the user decides
     }
     let beside = temporary(file, &entry.home, folder.file_name().unwrap_or_default());
     let renamed = same_device(&entry.place, &entry.home) && fate != Fate::HalfChanged;
-    settle(file, entry, fate, (!renamed).then_some(&*beside))
+    let steps = settle(file, entry, fate, (!renamed).then_some(&*beside));
+    match replaces && entry.place.is_dir() {
+        true => replacing(steps),
+        false => steps,
+    }
 }
 
 /// Deletes what is left in the folders of a session that has no files there any more.
@@ -192,11 +195,8 @@ fn remove_folders(folder: &Path) {
 }
 
 fn remove(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            let text = format!("{}: it cannot be deleted: {error}", path.display());
-            Err(io::Error::new(error.kind(), text))
-        }
-        _ => Ok(()),
-    }
+    tree::remove(path).map_err(|error| {
+        let text = format!("{}: it cannot be deleted: {error}", path.display());
+        io::Error::new(error.kind(), text)
+    })
 }
