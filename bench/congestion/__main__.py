@@ -30,6 +30,7 @@ from bench.common.sample import Sample
 from . import picture
 from .cases import APPLICATIONS, IO_EXECUTORS, LAYERS, contenders, describe
 
+WAYS = tuple(one.name for one in contenders(1))
 TUNED = ("auto", "bounded", "adaptive")
 WITHIN = 1.05
 WITHIN_OF = {"variants": 1.08}
@@ -65,6 +66,7 @@ class Case:
     def best_static(self) -> str:
         """The static constraint with the shortest median."""
         fixed = [name for name, way in self.ways.items() if way.at_once is not None]
+        fixed = fixed or list(self.ways)
         return min(fixed, key=lambda name: self.ways[name].sample.median or float("inf"))
 
 
@@ -79,6 +81,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--applications", type=lambda text: some_of(tuple(APPLICATIONS), text), metavar="LIST")
     add("--layers", type=lambda text: some_of(LAYERS, text), default=("congested",),
         metavar="LIST", help=f"comma list of {', '.join(LAYERS)}; default congested")  # fmt: skip
+    add("--ways", type=lambda text: some_of(WAYS, text), default=WAYS, metavar="LIST",
+        help="comma list; default all. Rows are for those that ran")  # fmt: skip
     add("--check", action="store_true", help="exit code 1 if a target is missed")
     options = parser.parse_args(arguments)
     options.repetitions = options.repetitions or (1 if options.quick else 3)
@@ -119,7 +123,7 @@ def run_case(
     files, storage = options.out / "congestion-files", options.out / "congestion-storage.toml"
     files.mkdir(parents=True, exist_ok=True)
     words = describe(layer, best, files.absolute(), storage)
-    listed = contenders(best)
+    listed = [one for one in contenders(best) if one.name in options.ways]
     case = Case(name, layer, words, {one.name: Way(one.at_once) for one in listed})
     with steps(console, options.repetitions * len(listed)) as tell:
         for repetition in range(options.repetitions):
@@ -154,6 +158,8 @@ def rows_of(case: Case) -> list[report.Row]:
     within = WITHIN_OF.get(case.name, WITHIN)
 
     def add(row: str, ours: str, peer: str, target: float | None) -> None:
+        if ours not in samples or peer not in samples:
+            return
         peers = {peer: samples[peer]}
         rows.append(report.make_row(f"{case.name}_{row}{suffix}", "s", samples[ours], peers,
                                     Goal((peer,), target)))  # fmt: skip
@@ -179,7 +185,7 @@ def print_table(console: Console, case: Case) -> None:
         table.add_row(
             name.replace("_", ", ") + (" at once" if way.at_once else ""),
             report.cell(way.sample),
-            f"{middle[name] / middle['baseline']:.3f}",
+            f"{middle[name] / middle['baseline']:.3f}" if "baseline" in middle else "",
             f"{middle[name] / middle[case.best_static]:.3f}",
             report.cell(Sample(tuple(way.write_s))),
             f"{Sample(tuple(way.rate)).median:.1f}",

@@ -29,9 +29,12 @@ def draw(cases: list[Case], path: Path, note: str) -> None:
     for panel, case in zip(panels[0], cases, strict=True):
         panel.grid(visible=True, axis="y")
         fixed = [(way.at_once or 0, way.sample.median or 0.0) for way in case.ways.values()]
-        at_once, totals = zip(*(point for point in fixed if point[0]), strict=True)
+        fixed = [point for point in fixed if point[0]]
+        at_once, totals = [point[0] for point in fixed], [point[1] for point in fixed]
         panel.plot(at_once, totals, "o-", color="black", label="static constraints")
         for name, (colour, line, label) in LINES.items():
+            if name not in case.ways:
+                continue
             level = case.ways[name].sample.median or 0.0
             panel.axhline(level, color=colour, linestyle=line, linewidth=1.8, label=label)
         panel.set_xscale("log", base=2)

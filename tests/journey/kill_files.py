@@ -40,6 +40,8 @@ STARTING_S = (0.0, 0.35)
 RUNNING_S = (0.0, 0.04)
 LINES_MAX = 44
 ENDING_S = (0.0, 0.06)
+MOVING_S = (0.0, 0.006)
+LOOK_S = 0.0005
 RECOVERING_S = (0.0, 0.05)
 RECOVER_KILLS_MAX = 2
 SUBREAPER = 36
@@ -118,6 +120,17 @@ def ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
         return bool(select.select([descriptor], [], [], seconds)[0])
     finally:
         os.close(descriptor)
+
+
+def until_moving(place: Place, process: subprocess.Popen[bytes]) -> None:
+    """Waits until a file is being copied to its own path, or the program has ended."""
+    end = time.monotonic() + ROUND_S_MAX
+    homes = {(place.work / name).parent for name in names(place.seed)}
+    while time.monotonic() < end and not ends_within(process, LOOK_S):
+        for home in homes:
+            with contextlib.suppress(FileNotFoundError):
+                if any("-session-" in name and name[0] == "." for name in os.listdir(home)):
+                    return
 
 
 def kill_all(process: subprocess.Popen[bytes], mark: str) -> bool:
@@ -205,12 +218,17 @@ def run_and_kill(place: Place, result: Round) -> None:
     process = start(program, mark, place.folder)
     assert process.stdout is not None
     try:
-        wanted = source.choices(["starting", "running", "ending"], [1, 5, 4])[0]
+        wanted = source.choices(["starting", "running", "moving", "ending"], [1, 4, 3, 3])[0]
         times = source.randrange(1, LINES_MAX) if wanted == "running" else 1
-        words = {"starting": b"", "running": b"ed ", "ending": b"phase ending"}[wanted]
+        said = {"running": b"ed ", "moving": b"ed ", "ending": b"phase ending"}
+        words = said.get(wanted, b"")
         if words and not until_said(process.stdout.fileno(), words, times):
             result.faults.append(f"HANG: not {wanted} in {ROUND_S_MAX:.0f} s")
-        moments = {"starting": STARTING_S, "running": RUNNING_S, "ending": ENDING_S}
+        if wanted == "moving":
+            until_moving(place, process)
+        moments = {
+            "starting": STARTING_S, "running": RUNNING_S, "moving": MOVING_S, "ending": ENDING_S,
+        }  # fmt: skip
         ended = ends_within(process, source.uniform(*moments[wanted]))
     finally:
         gone = kill_all(process, mark)
