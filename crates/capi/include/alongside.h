@@ -59,6 +59,9 @@ typedef struct al_options {
     /* a file with what "auto" has learned, as Python's Session(learned=) has it: read by al_start,
      * if it is there, and written by al_stop; NULL: nothing is kept */
     const char *learned;
+    /* in which order ready I/O tasks get their grants: "fcfs", "priority" or "backfilling"
+     * (docs/layers.md); NULL: fcfs */
+    const char *io_policy;
 } al_options;
 
 /* Sets the defaults. A program keeps working with newer libraries, whose options are more: it tells

@@ -10,6 +10,8 @@ use std::ptr::null;
 use parking_lot::Mutex;
 use runtime::native::{self, say, set_hook, Hook, Options, Prefer, Runtime, StartError};
 
+use runtime::PolicyKind;
+
 use crate::status;
 
 /// `al_options`. What the first programs knew ends before `io_executors`.
@@ -26,6 +28,7 @@ pub struct AlOptions {
     io_executors: c_uint,
     storage: *const c_char,
     learned: *const c_char,
+    io_policy: *const c_char,
 }
 
 /// Bytes of the options that every program has.
@@ -42,6 +45,7 @@ const DEFAULTS: AlOptions = AlOptions {
     io_executors: 0,
     storage: null(),
     learned: null(),
+    io_policy: null(),
 };
 
 /// The text that `al_engine` gave last.
@@ -138,7 +142,7 @@ unsafe fn taken(options: *const AlOptions) -> Result<AlOptions, String> {
 unsafe fn read(asked: &AlOptions) -> Result<Options, String> {
     let defaults = Options::default();
     let or = |value: usize, usual: usize| if value == 0 { usual } else { value };
-    // SAFETY: the caller's promise, for all three.
+    // SAFETY: the caller's promise, for all of them.
     let text = |text: *const c_char| (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) });
     let path = |at| text(at).map(|text| PathBuf::from(OsStr::from_bytes(text.to_bytes())));
     let engine = match text(asked.engine).map(CStr::to_bytes) {
@@ -150,6 +154,12 @@ unsafe fn read(asked: &AlOptions) -> Result<Options, String> {
             return Err(format!("no engine is called {name:?}; auto, io_uring or threads"));
         }
     };
+    let policy = text(asked.io_policy).map_or(Ok(PolicyKind::default()), |name| {
+        let name = name.to_string_lossy();
+        runtime::options::policy(&name).ok_or_else(|| {
+            format!("no io_policy is called {name:?}; fcfs, priority or backfilling")
+        })
+    })?;
     Ok(Options {
         workers: or(asked.workers as usize, defaults.workers),
         pinned: asked.pinned != 0,
@@ -165,6 +175,7 @@ unsafe fn read(asked: &AlOptions) -> Result<Options, String> {
         },
         storage: path(asked.storage),
         learned: path(asked.learned),
+        policy,
     })
 }
 

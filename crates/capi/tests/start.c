@@ -56,6 +56,9 @@ static void options_are_checked(void)
     bad = options;
     bad.engine = "paper";
     refused(&bad, "paper");
+    bad = options;
+    bad.io_policy = "lottery";
+    refused(&bad, "lottery");
 }
 
 static void nothing_runs(void)

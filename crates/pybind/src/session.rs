@@ -97,12 +97,8 @@ fn builtin((name, offset, size): (&str, u64, Option<u64>)) -> PyResult<Builtin> 
 }
 
 fn policy(text: &str) -> PyResult<PolicyKind> {
-    match text {
-        "fcfs" => Ok(PolicyKind::Fcfs),
-        "priority" => Ok(PolicyKind::Priority),
-        "backfilling" => Ok(PolicyKind::Backfilling),
-        _ => Err(ConstraintError::new_err(format!("io_policy={text:?} is unknown"))),
-    }
+    let unknown = || ConstraintError::new_err(format!("io_policy={text:?} is unknown"));
+    runtime::options::policy(text).ok_or_else(unknown)
 }
 
 #[pymethods]

@@ -21,6 +21,16 @@ const IO_EXECUTORS_LIMITED: usize = 256;
 /// The most I/O executors that can be asked for.
 pub const IO_EXECUTORS_MAX: usize = 4000;
 
+/// The order of grants that has this name.
+pub fn policy(name: &str) -> Option<PolicyKind> {
+    match name {
+        "fcfs" => Some(PolicyKind::Fcfs),
+        "priority" => Some(PolicyKind::Priority),
+        "backfilling" => Some(PolicyKind::Backfilling),
+        _ => None,
+    }
+}
+
 /// What a session is started with.
 #[derive(Clone, Debug)]
 pub struct Options {

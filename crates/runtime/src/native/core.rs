@@ -116,6 +116,7 @@ impl Core {
         let workers = options.workers as u32;
         let config = Config {
             layers: storage.layers.iter().map(LayerSpec::layer).collect(),
+            policy: options.policy,
             processors: vec![workers],
             stealing: true,
             pipeline_tasks_max: AHEAD_TASKS_MAX,

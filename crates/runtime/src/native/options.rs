@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use engine::Prefer;
 use exec::native::stacks::{STACK_BYTES_MAX, STACK_BYTES_MIN};
 use exec::native::thread;
-use sched::Learned;
+use sched::{Learned, PolicyKind};
 
 use crate::learned::read_learned;
 use crate::options::{io_executors, io_executors_extra, IO_EXECUTORS_MAX};
@@ -38,6 +38,8 @@ pub struct Options {
     pub storage: Option<PathBuf>,
     /// Where what was learned is kept; `None`: nowhere.
     pub learned: Option<PathBuf>,
+    /// In which order ready I/O tasks get grants.
+    pub policy: PolicyKind,
 }
 
 impl Default for Options {
@@ -53,6 +55,7 @@ impl Default for Options {
             io_executors_extra: io_executors_extra(),
             storage: None,
             learned: None,
+            policy: PolicyKind::default(),
         }
     }
 }
