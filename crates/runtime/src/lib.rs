@@ -4,8 +4,9 @@
 //! a program does with it), `shell` (the state under its mutex, and the runtime thread),
 //! [`store`] (who holds which memory), [`futures`] (where outcomes are put), [`trace`] and
 //! [`statistics`] (what happened); beside them [`probe`] (what storage takes), `tuning` (how a
-//! bandwidth is asked for) and `learned` (what tuning found, as a file). Nothing here knows Python;
-//! what a pickle means, only `pickle` knows, of a few.
+//! bandwidth is asked for), `learned` (what tuning found, as a file), [`files`], `placing` and
+//! [`tiers`] (files on layers: which there are, what is decided, where it meets a disk). Nothing
+//! here knows Python; what a pickle means, only `pickle` knows, of a few.
 
 mod failures;
 pub mod files;

@@ -6,16 +6,17 @@
 //!              └──── inbox <── Ended, Paused ─────────────────────────────┴── engine <──────┘
 //! ```
 //!
-//! In flow order: `options` (how it is started), [`task`] (what is kept of a task), `io_task`
-//! (what I/O tasks have besides), `layers` and `tuning` (what they are granted, and what was found
-//! out about it), `core` (everything behind the one lock), `data` (addresses to data), `inbox`
-//! (reports to the core: whoever holds the lock takes them, so that nobody waits for it with a
-//! report in hand), `waiters` (who waits for the end of tasks), `worker` (the threads), `queue`
-//! (what others put for a worker, and its sleep), `io` (operations and their completions), `timers`
-//! (what waits for a moment), `services` (polling services), `detach` (operations of OpenMP tasks,
-//! which need no worker), `say` (messages for people). The protocols between threads are in
-//! `inbox`, `queue`, `starving` (workers without a stack) and `waiters`, made of what is in `sync`,
-//! which the models replace.
+//! In flow order: `options` (how it is started), [`task`] (what is kept of a task), `io_task` (what
+//! I/O tasks have besides), `layers` and `tuning` (what they are granted, and what was found out
+//! about it), `placed` and `file_calls` (their files, and what programs ask of these), `core`
+//! (everything behind the one lock), `data` (addresses to data), `waiting` (tasks of our own),
+//! `inbox` (reports to the core: whoever holds the lock takes them, so that nobody waits for it
+//! with a report in hand), `waiters` (who waits for the end of tasks), `worker` (the threads),
+//! `queue` (what others put for a worker, and its sleep), `io` (operations and their completions),
+//! `timers` (what waits for a moment), `services` (polling services), `detach` (operations of
+//! OpenMP tasks, which need no worker), `say` (messages for people). The protocols between threads
+//! are in `inbox`, `queue`, `starving` (workers without a stack) and `waiters`, made of what is in
+//! `sync`, which the models replace.
 //!
 //! A worker thread runs a loop fiber that takes task after task on one stack: a task that never
 //! pauses costs no switch. When a task pauses, its fiber is set aside and the thread goes on with
