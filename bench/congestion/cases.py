@@ -41,7 +41,7 @@ def _kmeans(iterations: int) -> Callable[[bool], Application]:
     def make(quick: bool) -> Application:
         if quick:
             return KMeans(KMeansShape(fragments=12, iterations=iterations))
-        return KMeans(KMeansShape(500, points=4000, centres=512, iterations=iterations))
+        return KMeans(KMeansShape(500, points=4000, iterations=iterations))
 
     return make
 

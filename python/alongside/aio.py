@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from alongside import _native, files
 
-CHUNK_BYTES = files.CHUNK_BYTES
+CHUNK_BYTES = 256 << 10
 PERMISSIONS = 0o666
 
 _MODES = {
@@ -160,7 +160,7 @@ class File:
 
     def _part(self, view: memoryview, done: int) -> memoryview:
         """What goes in one operation: all that is left, or what passes a limiter at once."""
-        end = len(view) if self.limiter is None else done + CHUNK_BYTES
+        end = len(view) if self.limiter is None else done + self.limiter.piece
         return view[done:end]
 
     async def pread_into(self, buffer: Any, offset: int) -> int:
@@ -224,9 +224,9 @@ class File:
         From `offset` here to `to` there; how many bytes, fewer where this file ends.
         """
         done = 0
-        limited = self.limiter is not None or target.limiter is not None
+        limits = [one.limiter.piece for one in (self, target) if one.limiter is not None]
         while done < count:
-            part = min(CHUNK_BYTES, count - done) if limited else count - done
+            part = min(count - done, *limits) if limits else count - done
             await target.wait_for_bandwidth(part)
             await self.wait_for_bandwidth(part)
             ends = self.fileno(), offset + done, target.fileno(), to + done

@@ -23,9 +23,6 @@ from alongside import _context, _native
 if TYPE_CHECKING:
     from alongside.session import Session
 
-CHUNK_BYTES = 256 << 10
-"""What passes a limiter at once: small, so that tasks that share a layer take turns."""
-
 limiters: ContextVar[dict[str, _native.Limiter]] = ContextVar("limiters")
 """In a task: the limiters of its files, by real place."""
 
@@ -354,6 +351,7 @@ class _Limited(io.RawIOBase):
     def __init__(self, file: io.FileIO, limiter: _native.Limiter) -> None:
         self.file = file
         self.limiter = limiter
+        self.piece = limiter.piece
         self.mode = file.mode
         self.name = file.name
 
@@ -363,12 +361,12 @@ class _Limited(io.RawIOBase):
             time.sleep(wait_ns / 1e9)
 
     def readinto(self, buffer: Any) -> int | None:
-        count = self.file.readinto(memoryview(buffer)[:CHUNK_BYTES])
+        count = self.file.readinto(memoryview(buffer)[: self.piece])
         self._pass(count or 0)
         return count
 
     def write(self, data: Any) -> int | None:
-        view = memoryview(data).cast("B")[:CHUNK_BYTES]
+        view = memoryview(data).cast("B")[: self.piece]
         self._pass(len(view))
         return self.file.write(view)
 

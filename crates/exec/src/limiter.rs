@@ -43,6 +43,10 @@ pub const BURST_NS: u64 = 5_000_000;
 /// How long a writer counts after a transfer. It should be longer than what a task does between
 /// two transfers of one file, and is the error after a process died.
 pub const SEAT_NS: u64 = 100_000_000;
+/// A transfer is cut into pieces of at most this, so that those who share a layer take turns: what
+/// the layer moves in about so long, within bounds.
+pub const PIECE_NS: u64 = 4_000_000;
+const PIECE_BYTES: std::ops::RangeInclusive<u64> = 16 << 10..=256 << 10;
 /// Writers that are told apart on a layer; further ones are not counted.
 pub const SEATS_MAX: usize = 512;
 
@@ -263,6 +267,14 @@ impl Writer {
     /// The limit of the layer; `None` is without.
     pub fn limit(&self) -> Option<Curve> {
         self.limiters.limit(self.layer)
+    }
+
+    /// How many bytes are transferred at once, at most.
+    pub fn piece(&self) -> u64 {
+        let best = self.limit().map_or(u64::MAX, |limit| limit.best().bandwidth);
+        let bytes =
+            (best / (1_000_000_000 / PIECE_NS)).clamp(*PIECE_BYTES.start(), *PIECE_BYTES.end());
+        bytes.next_power_of_two().min(*PIECE_BYTES.end())
     }
 }
 

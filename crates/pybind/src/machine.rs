@@ -76,6 +76,12 @@ impl Limiter {
         self.0.acquire(bytes)
     }
 
+    /// How many bytes are read or written at once, at most.
+    #[getter]
+    fn piece(&self) -> u64 {
+        self.0.piece()
+    }
+
     /// Bytes a second; of a curve, its best.
     #[getter]
     fn rate(&self) -> Option<u64> {

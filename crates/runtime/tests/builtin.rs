@@ -27,7 +27,7 @@ fn call(rig: &Rig, builtin: Builtin, files: &[(&Path, Direction)]) -> Call {
     };
     let mut call = Call { builtin: Some(builtin), ..rig.call(name, "unused", vec![]) };
     for (path, direction) in files {
-        let datum = rig.session.file(path, true).unwrap().datum;
+        let datum = rig.session.path(path, true, None).unwrap().datum;
         call.files.push(FileUse { datum, direction: *direction });
     }
     call
@@ -153,11 +153,13 @@ fn errors_are_those_of_the_system_with_the_file() {
     let (folder, rig) = (Folder::new(), Rig::new(1));
     let root = folder.0.canonicalize().unwrap();
     let (missing, inner) = (root.join("missing"), root.join("file/inner"));
+    let below = root.join("folder");
+    fs::create_dir(&below).unwrap();
     fs::write(root.join("file"), "x").unwrap();
     let text = |path: &Path| path.to_str().unwrap().to_string();
     assert_eq!(refused(&rig, &read(&rig, &missing)), (libc::ENOENT, text(&missing)));
-    assert_eq!(refused(&rig, &read(&rig, &root)), (libc::EISDIR, text(&root)));
-    assert_eq!(refused(&rig, &write(&rig, &root, b"x")), (libc::EISDIR, text(&root)));
+    assert_eq!(refused(&rig, &read(&rig, &below)), (libc::EISDIR, text(&below)));
+    assert_eq!(refused(&rig, &write(&rig, &below, b"x")), (libc::EISDIR, text(&below)));
     assert_eq!(refused(&rig, &write(&rig, &inner, b"x")), (libc::ENOTDIR, text(&inner)));
     let full = Path::new("/dev/full");
     assert_eq!(refused(&rig, &write(&rig, full, b"x")), (libc::ENOSPC, text(full)));

@@ -16,10 +16,6 @@ use parking_lot::Mutex;
 use super::pace::Pace;
 use super::{tree, Hold, Journal};
 
-/// What is copied between two looks at whether the move has to wait, where a layer's bandwidth is
-/// emulated: it is shared in small parts.
-const LIMITED_CHUNK_BYTES: usize = 256 << 10;
-
 /// The emulated bandwidths that a copy has to keep to.
 #[derive(Default)]
 pub(crate) struct Limits {
@@ -190,8 +186,7 @@ impl Carrier<'_> {
     /// By the kernel where it can, which shares blocks where the file system can.
     fn content(&self, source: &mut File, copy: &mut File) -> io::Result<()> {
         let writers = self.limits.writers();
-        let limited = (!writers.is_empty()).then_some(LIMITED_CHUNK_BYTES);
-        let mut pace = Pace::new(limited);
+        let mut pace = Pace::new(writers.iter().map(Writer::piece).min());
         let mut by_kernel = true;
         let mut buffer = Vec::new();
         loop {

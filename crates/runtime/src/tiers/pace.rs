@@ -24,8 +24,8 @@ pub(super) struct Pace {
 
 impl Pace {
     /// For a new copy; with `fixed`, in chunks of so many bytes.
-    pub(super) fn new(fixed: Option<usize>) -> Pace {
-        let chunk = fixed.unwrap_or(CHUNK_BYTES_FIRST);
+    pub(super) fn new(fixed: Option<u64>) -> Pace {
+        let chunk = fixed.map_or(CHUNK_BYTES_FIRST, |bytes| bytes as usize);
         Pace { chunk, adapts: fixed.is_none(), before: 0, next: 0 }
     }
 

@@ -30,8 +30,6 @@ use crate::SYSTEM_ERROR_PREFIX;
 
 /// What goes in one operation at most: a task that is to stop does so between two.
 const PIECE_BYTES: u64 = 8 << 20;
-/// What passes a limiter at once: small, so that tasks that share a layer take turns.
-const LIMITED_PIECE_BYTES: u64 = 256 << 10;
 /// How much room a file gets that does not tell its size; twice as much when that is full.
 const UNTOLD_BYTES: u64 = 64 << 10;
 /// Permissions of a new file, before the umask.
@@ -270,19 +268,19 @@ impl Job {
         }
     }
 
-    fn is_limited(&self) -> bool {
-        [&self.target, &self.source].into_iter().flatten().any(|file| file.limiter.is_some())
+    /// By its layers, where their bandwidth is emulated.
+    fn writers<'a>(&'a mut self, tools: &'a Tools) -> impl Iterator<Item = &'a Writer> + 'a {
+        let files = [&mut self.target, &mut self.source].into_iter().flatten();
+        files.filter_map(|file| {
+            let layer = file.limiter?;
+            Some(&*file.writer.get_or_insert_with(|| tools.limiters.writer(layer)))
+        })
     }
 
     /// Accounts for a transfer on the layers whose bandwidth is emulated.
     fn pay(&mut self, tools: &Tools, bytes: u64) {
-        let files = [&mut self.target, &mut self.source].into_iter().flatten();
-        let waits = files.filter_map(|file| {
-            let layer = file.limiter?;
-            let writer = file.writer.get_or_insert_with(|| tools.limiters.writer(layer));
-            Some(writer.acquire(bytes))
-        });
-        if let Some(wait_ns) = waits.max().filter(|wait_ns| *wait_ns > 0) {
+        let wait_ns = self.writers(tools).map(|writer| writer.acquire(bytes)).max();
+        if let Some(wait_ns) = wait_ns.filter(|wait_ns| *wait_ns > 0) {
             self.busy_until_ns = exec::now_ns() + wait_ns;
         }
     }
@@ -295,8 +293,8 @@ impl Job {
         if self.done >= self.total {
             return None;
         }
-        let limited = self.is_limited();
-        let most = if limited { LIMITED_PIECE_BYTES } else { PIECE_BYTES };
+        let limit = self.writers(tools).map(Writer::piece).min();
+        let (limited, most) = (limit.is_some(), limit.unwrap_or(PIECE_BYTES));
         let len = most.min(self.total - self.done);
         // Reads are paid for when it is known how much there was.
         if limited && !self.paid && !matches!(self.work, Work::Read { .. }) {
@@ -720,7 +718,8 @@ mod tests {
     fn an_emulated_limit_makes_small_pieces_and_waits_between_them() {
         let mut bench = Bench::new("limit");
         bench.tools.limiters.set(0, Some(&Curve::flat(100_000_000)));
-        let data = vec![7; LIMITED_PIECE_BYTES as usize * 8 + 1];
+        let piece = bench.tools.limiters.writer(0).piece();
+        let data = vec![7; piece as usize * 8 + 1];
         let job = bench.write("file", &data, false);
         let began = exec::now_ns();
         let (names, finished) = bench.work(job, |_| ());
