@@ -3,6 +3,8 @@
 //! events, and has the keeper write the records.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 use exec::limiter::Limiters;
 use ops::catalog::{Catalog, FileId, Record, Step};
@@ -10,7 +12,7 @@ use parking_lot::Mutex;
 use sched::{DatumId, Direction, Event, LayerId, TaskId};
 
 use crate::files::{Copy, File, Files, PathKind};
-use crate::tiers::{self, Hold, Keeper, Limits, Made, Staging};
+use crate::tiers::{self, Hold, Journal, Keeper, Limits, Made, Staging};
 
 /// What a storage layer fails of, that another may not.
 const OF_LAYER: [i32; 4] = [libc::ENOSPC, libc::EDQUOT, libc::EIO, libc::EROFS];
@@ -260,8 +262,30 @@ impl File {
     }
 }
 
-/// Brings every file to its own path, after the last task; `tell` hears of each, and how many there
-/// are. What could not be brought there stays where it is, and so does the catalog.
+/// So many files are brought to their own paths at a time: while one is flushed, others are copied.
+const HOMEWARDS_MAX: usize = 4;
+
+impl Kept {
+    fn bring_home(
+        &self,
+        journal: &Mutex<Journal>,
+        staging: &Staging,
+        limiters: &Limiters,
+    ) -> Result<(), Unsettled> {
+        let Kept { number, file, copy, limited } = self;
+        let limits = Limits::new(limiters.clone(), *limited);
+        let over = staging.temporary(*number, &file.home);
+        let renamed = tiers::same_device(&copy.place, &file.home);
+        let steps = file.steps_home(copy, (!renamed).then_some(&*over));
+        tiers::carry_out(&steps, journal, &Hold::default(), &limits).map_err(|error| {
+            let (home, place) = (file.home.clone(), copy.place.clone());
+            Unsettled { home, place, why: error.to_string() }
+        })
+    }
+}
+
+/// Brings every file to its own path, after the last task; `tell` hears how many are there, of how
+/// many. What could not be brought there stays where it is, and so does the catalog.
 pub(crate) fn settle(
     keeper: Keeper,
     staging: &Staging,
@@ -270,20 +294,35 @@ pub(crate) fn settle(
     tell: &mut dyn FnMut(usize, usize),
 ) -> Vec<Unsettled> {
     let Some(journal) = keeper.stop() else { return Vec::new() };
-    let (journal, hold) = (Mutex::new(journal), Hold::default());
+    let (journal, next) = (Mutex::new(journal), AtomicUsize::new(0));
+    let bring = || {
+        let one = kept.get(next.fetch_add(1, Ordering::Relaxed))?;
+        Some(one.bring_home(&journal, staging, limiters))
+    };
     let mut unsettled = Vec::new();
-    for (done, Kept { number, file, copy, limited }) in kept.iter().enumerate() {
+    let mut done = 0;
+    let mut note = |result: Result<(), Unsettled>| {
+        unsettled.extend(result.err());
+        done += 1;
         tell(done, kept.len());
-        let limits = Limits::new(limiters.clone(), *limited);
-        let over = staging.temporary(*number, &file.home);
-        let renamed = tiers::same_device(&copy.place, &file.home);
-        let steps = file.steps_home(copy, (!renamed).then_some(&*over));
-        if let Err(error) = tiers::carry_out(&steps, &journal, &hold, &limits) {
-            let (home, place) = (file.home.clone(), copy.place.clone());
-            unsettled.push(Unsettled { home, place, why: error.to_string() });
+    };
+    std::thread::scope(|scope| {
+        let (say, hear) = mpsc::sync_channel(HOMEWARDS_MAX);
+        for _ in 1..kept.len().min(HOMEWARDS_MAX) {
+            let say = say.clone();
+            let work = move || while bring().is_some_and(|result| say.send(result).is_ok()) {};
+            // Without the thread it takes longer.
+            let _ =
+                std::thread::Builder::new().name("alongside-home".into()).spawn_scoped(scope, work);
         }
-    }
-    tell(kept.len(), kept.len());
+        drop(say);
+        while let Some(result) = bring() {
+            note(result);
+            hear.try_iter().for_each(&mut note);
+        }
+        hear.iter().for_each(&mut note);
+    });
+    unsettled.sort_by(|one, other| one.home.cmp(&other.home));
     if unsettled.is_empty() {
         let journal = journal.into_inner();
         let records = journal.records().unwrap_or_default();
