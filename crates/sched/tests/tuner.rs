@@ -163,7 +163,8 @@ fn the_mean_is_of_the_times_of_the_epoch() {
         let task = learning.running[0];
         learning.end(task, ran);
     }
-    assert_eq!(learning.tuned().registry, [entry(10, 3, 30)]);
+    // 30, with 3, 2 and 1 at once for a third of the time each on average: 38 with 3 all the time.
+    assert_eq!(learning.tuned().registry, [entry(10, 3, 38)]);
 }
 
 #[test]
@@ -222,8 +223,8 @@ fn a_layer_is_not_set_aside_for_a_function_without_tasks() {
     assert_eq!(learning.running, [other.id], "the epoch waits for an idle layer");
     learning.end(other.id, 10);
     learning.group(10);
-    let mean_of_four = Entry { tasks: 4, ..entry(33, 3, 10) };
-    assert_eq!(learning.tuned().registry, [mean_of_four], "there were never four at once");
+    let mean_of_four = Entry { tasks: 4, ..entry(33, 3, 14) };
+    assert_eq!(learning.tuned().registry, [mean_of_four], "of 10, with fewer than three at once");
 }
 
 #[test]
@@ -236,8 +237,8 @@ fn an_epoch_of_few_at_once_says_nothing_about_many() {
         learning.end(learning.running[0], 100);
     }
     learning.group(100);
-    let two_at_once = Entry { tasks: 16, ..entry(53, 3, 100) };
-    assert_eq!(learning.tuned().registry, [two_at_once], "two, three for a moment");
+    let two_at_once = Entry { tasks: 16, ..entry(53, 3, 101) };
+    assert_eq!(learning.tuned().registry, [two_at_once], "three at once, nearly always");
     assert_eq!(learning.constraint(), 106, "and on from there");
 }
 
@@ -273,7 +274,7 @@ fn when_many_wait_at_last_more_at_once_are_tried_while_it_gains() {
 #[test]
 fn more_at_once_that_do_not_gain_are_not_tried_further() {
     let mut learning = learned_with_few();
-    assert_eq!(learning.group(201), 6);
+    assert_eq!(learning.group(203), 6);
     for _ in 0..40 {
         learning.submit(&auto(&learning.driver), 1);
         assert_eq!(learning.tuned().progress, Progress::Chosen { constraint: 53 });

@@ -3,7 +3,7 @@
 //!
 //! An epoch has exactly as many tasks as its constraint lets run at once. It ends when they have
 //! ended well; a run that fails or comes back counts for nothing, and another takes its place.
-//! Its result is their mean time. *Bounded* learning multiplies the constraint from `min` to
+//! Its result is their mean time, as if the layer had been full all the time. *Bounded* learning multiplies the constraint from `min` to
 //! `max`. *Unbounded* learning starts with the least constraint that lets every slot be used and
 //! doubles while the mean time is at most half of the one before; the epoch that breaks this rule
 //! is not registered, as in the thesis.
@@ -27,6 +27,8 @@ const QUIET_MEANS: u64 = 16;
 /// An epoch is filled if this part of what may run did, on average over a task's time. Less is
 /// registered as what it was: a group that begins at once and ends one by one has two thirds.
 const FILLED: (u128, u128) = (85, 100);
+/// More at once are tried further while they move so many times as much: less is noise.
+const GAIN: (u128, u128) = (105, 100);
 /// After so many epochs that were given up a function without a registry learns no more.
 pub(crate) const ABANDONED_MAX: u32 = 3;
 
@@ -74,6 +76,14 @@ impl Epoch {
         }
         u32::try_from(area.div_ceil(time)).map_or(self.most, |mean| mean.clamp(1, self.most))
     }
+
+    /// The mean time of its tasks, as if so many had been there at every moment of it: a group that
+    /// begins at once and ends one by one is alone with the storage in the end.
+    fn mean_of(&self, at_once: u32) -> u64 {
+        let mean = self.sum_ns / u128::from(self.ended.max(1));
+        let full = mean * self.on_layer_ns * u128::from(at_once) / self.area.max(1);
+        u64::try_from(full.max(mean)).unwrap_or(u64::MAX)
+    }
 }
 
 /// A task of an epoch that ended well.
@@ -106,6 +116,8 @@ pub(crate) struct Learner {
     pub(crate) registry: Registry,
     /// Results of all epochs in order.
     pub(crate) epochs: Vec<Entry>,
+    /// The times of the last one's tasks, summed.
+    pub(crate) told_ns: u128,
     pub(crate) abandoned: u32,
     /// An epoch was given up: another one begins when the layer is idle.
     again: bool,
@@ -134,6 +146,7 @@ impl Learner {
             phase,
             registry,
             epochs,
+            told_ns: 0,
             abandoned: 0,
             again: false,
             untried: None,
@@ -263,19 +276,15 @@ impl Learner {
         let Some(epoch) = self.epoch() else { return };
         assert!(epoch.running == 0, "it takes no more tasks than have to end");
         let (ground, tried, at_once) = (epoch.ground, epoch.constraint, epoch.at_once());
-        let mean = epoch.sum_ns / u128::from(epoch.ended.max(1));
         let (ended, bytes) = (epoch.ended, epoch.bytes);
         let highest = self.bounds.map_or(ground.bandwidth, |bounds| bounds.max.max(tried));
         let fewer = (ground.bandwidth / u64::from(at_once)).clamp(tried, highest);
         let filled = most(&ground, fewer) == epoch.most;
         let constraint = if filled { tried } else { fewer };
-        let entry = Entry {
-            constraint,
-            most: most(&ground, constraint),
-            tasks: ended,
-            mean_ns: u64::try_from(mean).unwrap_or(u64::MAX),
-            bytes,
-        };
+        let most = most(&ground, constraint);
+        let mean_ns = epoch.mean_of(at_once);
+        let entry = Entry { constraint, most, tasks: ended, mean_ns, bytes };
+        self.told_ns = epoch.sum_ns;
         if self.grows {
             self.end_growth(entry, filled);
             return;
@@ -303,7 +312,7 @@ impl Learner {
         self.grows = false;
         let gains = self.lowest().is_some_and(|lowest| {
             let (new, old) = (u128::from(entry.mean_ns), u128::from(lowest.mean_ns));
-            new * u128::from(lowest.most) < old * u128::from(entry.most)
+            new * u128::from(lowest.most) * GAIN.0 < old * u128::from(entry.most) * GAIN.1
         });
         let lower = |untried: &u64| filled && gains && *untried < entry.constraint;
         self.untried = self.untried.filter(lower);

@@ -38,6 +38,7 @@ impl Sched {
                 progress,
                 registry: learner.registry.entries().to_vec(),
                 epochs: learner.epochs.clone(),
+                told_ns: learner.told_ns,
                 abandoned: learner.abandoned,
                 varies: learner.spread.varies(),
             })
@@ -56,6 +57,7 @@ impl Sched {
                 progress: Progress::Window { tasks, rate: rate as u64, layer: *layer },
                 registry: Vec::new(),
                 epochs: Vec::new(),
+                told_ns: 0,
                 abandoned: 0,
                 varies: false,
             }

@@ -50,7 +50,7 @@ pub struct Entry {
     pub most: u32,
     /// How many tasks the mean is of.
     pub tasks: u32,
-    /// Their mean time, in nanoseconds.
+    /// Their mean time, in nanoseconds, as if the layer had been full all the time.
     pub mean_ns: u64,
     /// Bytes that they moved, as far as that is known.
     pub bytes: u64,
@@ -120,6 +120,8 @@ pub struct Tuned {
     pub registry: Vec<Entry>,
     /// Every epoch that ended, in order, also the one that ended the learning.
     pub epochs: Vec<Entry>,
+    /// The times that the executors told of the last of them, summed, in nanoseconds.
+    pub told_ns: u128,
     /// Epochs that were given up.
     pub abandoned: u32,
     /// The tasks moved very different amounts of data: a mean says little.
