@@ -3,10 +3,10 @@
 //!
 //! An epoch has exactly as many tasks as its constraint lets run at once. It ends when they have
 //! ended well; a run that fails or comes back counts for nothing, and another takes its place.
-//! Its result is their mean time, as if the layer had been full all the time. *Bounded* learning multiplies the constraint from `min` to
-//! `max`. *Unbounded* learning starts with the least constraint that lets every slot be used and
-//! doubles while the mean time is at most half of the one before; the epoch that breaks this rule
-//! is not registered, as in the thesis.
+//! Its result is their mean time, as if the layer had been full all the time. *Bounded* learning
+//! multiplies the constraint from `min` to `max`. *Unbounded* learning starts with the least
+//! constraint that lets every slot be used and doubles while the mean time is at most half of the
+//! one before; the epoch that breaks this rule is not registered, as in the thesis.
 //!
 //! The thesis has more ready tasks than an epoch takes. With fewer, their mean time says nothing
 //! about as many as the constraint lets run: such an epoch (not *filled*) is registered under the
