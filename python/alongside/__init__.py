@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ConstraintError,
         DirectionError,
         Error,
+        ReleaseError,
         SerializationError,
         SessionError,
         StorageError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from alongside.files import fsync, open
     from alongside.future import Future
     from alongside.io import io
+    from alongside.releasing import release
     from alongside.session import Session
     from alongside.task import task
     from alongside.wait import as_completed, put, wait, wait_all
@@ -61,6 +63,7 @@ __all__ = [
     "In",
     "InOut",
     "Out",
+    "ReleaseError",
     "SerializationError",
     "Session",
     "SessionError",
@@ -80,6 +83,7 @@ __all__ = [
     "persist",
     "put",
     "read",
+    "release",
     "task",
     "wait",
     "wait_all",
@@ -92,6 +96,7 @@ _HOMES = {
     "files": "fsync open",
     "future": "Future",
     "io": "io",
+    "releasing": "release",
     "session": "Session",
     "task": "task",
     "wait": "as_completed put wait wait_all",

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from alongside import _context, _native, files, serial
+from alongside import _context, _native, files, releasing, serial
 
 if TYPE_CHECKING:
     import asyncio
@@ -51,10 +51,13 @@ def main() -> None:
 class Function:
     """A function as the session sends it (`Session._tell`)."""
 
-    def __init__(self, body: Any, by_name: bool, name: str, asynchronous: bool) -> None:
+    def __init__(
+        self, body: Any, by_name: bool, name: str, asynchronous: bool, generates: bool
+    ) -> None:
         self.body: Callable[..., Any] = body.function if by_name else body
         self.name = name
         self.asynchronous = asynchronous
+        self.generates = generates
 
 
 class Functions:
@@ -88,6 +91,7 @@ class Functions:
 def compute(worker: _native.Worker, functions: Functions) -> None:
     """The loop of a compute worker."""
     known = functions.known
+    plainly = Plain()
     take = worker.next
     while (job := take()) is not None:
         if isinstance(job, int):
@@ -97,34 +101,65 @@ def compute(worker: _native.Worker, functions: Functions) -> None:
             number, (data, buffers), plain = job.start()
             if not plain or number not in known:
                 del data, buffers
-                run(job, functions)
+                run(job, functions, alone=True)
                 continue
-            out = _plain(known[number].body, data, buffers)
+            releasing.alone = plainly
+            out = plainly.call(job, known[number], data, buffers)
             del data, buffers
             job.done((out,))
         except BaseException as error:
             report(job, error)
+        releasing.alone = plainly.job = None
         del job
 
 
-def _plain(function: Any, data: Any, buffers: Any) -> serial.Packed:
-    """The result of a body that has no inputs and no files. Nothing of it is left behind."""
-    args, kwargs = _loads(data, buffers=buffers) if buffers else _loads(data)
-    result = function(*args, **kwargs)
-    return serial.pack_result(result)
+class Plain:
+    """Runs of bodies that have no inputs and no files, and return one value, one at a time."""
+
+    returns = 1
+
+    def __init__(self) -> None:
+        self.job: Job | None = None
+        self.function: Function | None = None
+        self.released = False
+
+    @property
+    def name(self) -> str:
+        """Of the function that runs."""
+        assert self.function is not None
+        return self.function.name
+
+    def call(self, job: Job, function: Function, data: Any, buffers: Any) -> serial.Packed:
+        """The result of the body. Nothing of it is left behind."""
+        self.job, self.function, self.released = job, function, False
+        args, kwargs = _loads(data, buffers=buffers) if buffers else _loads(data)
+        result = function.body(*args, **kwargs)
+        return serial.pack_result(None if self.released else result)
+
+    def give(self, index: int, value: Any) -> bool:
+        """Hands the value over, before the end of the body."""
+        assert self.job is not None
+        is_first = self.job.release(index, _packed(self.name, "the released value", value))
+        self.released = True
+        return is_first
 
 
-def run(job: Job, functions: Functions) -> None:
-    """One run of any body that is not a coroutine."""
+def run(job: Job, functions: Functions, alone: bool = False) -> None:
+    """One run of any body that is not a coroutine; `alone`: nothing else runs meanwhile."""
     moved = Moved(job)
     try:
         body = Body(job, functions)
+        if alone:
+            releasing.alone = body
         result = body.call()
         outputs = body.outputs(result)
         del body, result
         job.done(outputs, *moved.bytes())
     except BaseException as error:
         report(job, error, *moved.bytes())
+    finally:
+        if alone:
+            releasing.alone = None
 
 
 class Body:
@@ -133,7 +168,9 @@ class Body:
     def __init__(self, job: Job, functions: Functions) -> None:
         number, (data, buffers), _ = job.start()
         self.function = functions[number]
+        self.name = self.function.name
         self.job = job
+        self.returns = job.returns
         self.values: dict[int, Any] = {}
         self.limiters: dict[str, _native.Limiter] = {}
         arriving = serial.arriving
@@ -174,15 +211,26 @@ class Body:
 
     def call(self) -> Any:
         """The body, here and now."""
-        token = files.limiters.set(self.limiters)
+        token, running = files.limiters.set(self.limiters), releasing.current.set(self)
         try:
-            return self.function.body(*self.args, **self.kwargs)
+            result = self.function.body(*self.args, **self.kwargs)
+            if self.function.generates:
+                releasing.drive(self, result)
+                return None
+            return result
         finally:
             files.limiters.reset(token)
+            releasing.current.reset(running)
+
+    def give(self, index: int, value: Any) -> bool:
+        """Hands an output over before the end of the body. False: it was before."""
+        packed = _packed(self.name, f"released output {index}", value)
+        return self.job.release(index, packed)
 
     def coroutine(self) -> Coroutine[Any, Any, Any]:
         """The body, for an event loop."""
         files.limiters.set(self.limiters)
+        releasing.current.set(self)
         coroutine: Coroutine[Any, Any, Any] = self.function.body(*self.args, **self.kwargs)
         return coroutine
 
@@ -203,37 +251,29 @@ class Body:
                 )
         if self.job.durable:
             files.make_durable(self.written)
-        count = self.job.returns
-        results = [result] if count == 1 else self.many(result, count)
-        results += [self.input(index) for index in self.job.writes]
-        del result
+        results = releasing.results(self, result, self.job.released)
+        count = len(results)
         names = [f"return value {number}" for number in range(count)] if count > 1 else ["result"]
-        return [self.packed(value, names, at) for at, value in enumerate(results)]
+        results += [self.input(index) for index in self.job.writes]
+        names += ["changed argument"] * len(self.job.writes)
+        del result
+        return [
+            _packed(self.name, f"its {what}", value)
+            for what, value in zip(names, results, strict=True)
+        ]
 
-    def many(self, result: Any, count: int) -> list[Any]:
-        """The values of a function that returns several."""
-        try:
-            values = list(result)
-        except TypeError:
-            got = type(result).__name__
-        else:
-            if len(values) == count:
-                return values
-            got = f"{len(values)} values"
-        raise TypeError(f"{self.function.name}() has returns={count}, but it returned {got}")
 
-    def packed(self, value: Any, names: list[str], at: int) -> serial.Packed:
-        """One value as bytes."""
-        try:
-            return serial.pack_result(value)
-        except Exception as error:
-            what = names[at] if at < len(names) else "changed argument"
-            from alongside.errors import SerializationError
+def _packed(name: str, what: str, value: Any) -> serial.Packed:
+    """One value as bytes."""
+    try:
+        return serial.pack_result(value)
+    except Exception as error:
+        from alongside.errors import SerializationError
 
-            raise SerializationError(
-                f"{self.function.name}(): its {what} (a {type(value).__name__}) cannot be sent "
-                f"back: {error}. Return the data that it is made from"
-            ) from error
+        raise SerializationError(
+            f"{name}(): {what} (a {type(value).__name__}) cannot be sent back: {error}. Return "
+            "the data that it is made from"
+        ) from error
 
 
 def _stamp(place: str) -> tuple[int, int, int] | None:

@@ -12,7 +12,7 @@ from alongside.errors import ConstraintError
 ON_FAILURE = ("fail", "ignore", "cancel_dependents")
 PRIORITY_MAX = 2**31 - 1
 RETRIES_MAX = 1_000_000
-RETURNS_MAX = 1_000
+RETURNS_MAX = 100_000
 TIMEOUT_S_MAX = 1e9
 
 

@@ -294,7 +294,7 @@ class Session(concurrent.futures.Executor):
         try:
             by_name = task.is_found_by_name()
             body = task if by_name else task.function
-            told = (body, by_name, task.name, task.asynchronous)
+            told = (body, by_name, task.name, task.asynchronous, task.generates)
             data, buffers = serial.pack_by_value(told)
         except Exception as error:
             raise errors.SerializationError(

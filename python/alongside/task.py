@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import inspect
 import pickle
@@ -11,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from alongside import _context, _native, calls
+from alongside import _context, _native, calls, releasing
 from alongside.options import Options, checked
 from alongside.signature import Table
 
@@ -39,6 +40,7 @@ class Task(Generic[R_co]):
         self.options = options
         self.name = str(options.name or getattr(function, "__qualname__", repr(function)))
         self.asynchronous = inspect.iscoroutinefunction(function)
+        self.generates = inspect.isgeneratorfunction(function)
         _refuse(function, options, self.name, self.asynchronous)
         self.table = Table(function, self.name)
         self._plain = self.table.plain
@@ -80,9 +82,18 @@ class Task(Generic[R_co]):
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The sequential program: the function, here and now."""
-        value = self.function(*args, **kwargs)
-        if self.asynchronous:
-            value = _awaited(value)
+        running = releasing.Inline(self.name, self.options.returns)
+        token = releasing.current.set(running)
+        try:
+            value = self.function(*args, **kwargs)
+            if self.asynchronous:
+                value = _awaited(value)
+            elif self.generates:
+                releasing.drive(running, value)
+                value = None
+        finally:
+            releasing.current.reset(token)
+        value = running.finish(value)
         if self.options.durable:
             from alongside import files
 
@@ -138,9 +149,12 @@ def _refuse(function: Any, options: Options, name: str, asynchronous: bool) -> N
         raise TypeError(f"{name} is a task already; decorate it once")
     if isinstance(function, type) or not callable(function):
         raise TypeError(f"{where} is for functions, not for {function!r}")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    if inspect.isasyncgenfunction(function):
+        raise TypeError(f"{where}: {name} is an asynchronous generator; make it a plain one")
+    if inspect.isgeneratorfunction(function) and options.returns == 1:
         raise TypeError(
-            f"{where}: {name} is a generator, which cannot leave its process; return a list"
+            f"{where}: {name} is a generator: say how many values it yields, with returns=2 or "
+            "more (each yield then hands over the next output), or return a list"
         )
     if asynchronous and options.kind != "io":
         raise TypeError(f"{where}: {name} is async, which is for I/O tasks; use @alongside.io")
@@ -166,7 +180,7 @@ def _awaited(value: Coroutine[Any, Any, R] | Awaitable[R]) -> R:
         except BaseException as raised:
             error.append(raised)
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=contextvars.copy_context().run, args=[run])
     thread.start()
     thread.join()
     if error:
@@ -201,7 +215,8 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a compute task. Used bare, or with options:
 
     `cpus`: processors that it takes while it runs (at least 1).
-    `returns`: how many values it returns; 2 or more give a tuple of futures.
+    `returns`: how many values it returns; 2 or more give a tuple of futures. A generator function
+    hands over the next one with each `yield`, any other function may do so with `release`.
     `priority`: higher runs first.
     `retries`: how often it is run again after a failure or the loss of its worker.
     `timeout`: seconds from its start to the moment it is given up.

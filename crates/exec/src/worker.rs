@@ -181,11 +181,17 @@ impl Worker {
         Ok(())
     }
 
-    /// Hands one output over before the end of the run.
-    pub fn release(&self, assignment: &Assignment, output: u32, value: Output) {
-        let (task, attempt) = (assignment.task, assignment.attempt);
-        self.0.push(&FromWorker::Released { task, attempt, output, blob: value.blob() });
-        value.handed_over();
+    /// Hands one output over before the end of the run. `false`: the run did so before, and
+    /// `value` is dropped.
+    pub fn release(&self, assignment: &mut Assignment, output: u32, value: Output) -> bool {
+        assert!(!assignment.ended, "a run hands over before it ends");
+        let is_first = assignment.released.insert(output);
+        if is_first {
+            let (task, attempt) = (assignment.task, assignment.attempt);
+            self.0.push(&FromWorker::Released { task, attempt, output, blob: value.blob() });
+            value.handed_over();
+        }
+        is_first
     }
 
     /// The emulated bandwidths.

@@ -205,6 +205,18 @@ impl Assignment {
         Ok(places)
     }
 
+    /// Hands an output over before the end of the run. False: the run did so before.
+    fn release(&self, py: Python<'_>, output: u32, packed: Packed<'_>) -> PyResult<bool> {
+        let value = self.output(py, &packed)?;
+        Ok(self.worker.release(&mut self.inner(), output, value))
+    }
+
+    /// The outputs that it handed over, lowest first.
+    #[getter]
+    fn released(&self) -> Vec<u32> {
+        self.inner().released().collect()
+    }
+
     /// The run ended well: hands over the returns, then the written inputs.
     #[pyo3(signature = (outputs, bytes_read=0, bytes_written=0))]
     fn done(

@@ -1,6 +1,7 @@
 //! One run at a worker: what it was given, what it cost, and the room for what it gives.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -68,6 +69,8 @@ pub struct Assignment {
     pub(super) thread: u64,
     /// The ranges of the heap that it was given.
     pub(super) places: List<u64>,
+    /// Outputs that it handed over.
+    pub(super) released: BTreeSet<u32>,
     pub(super) ended: bool,
 }
 
@@ -83,6 +86,11 @@ impl Assignment {
     /// The driver's number of the task.
     pub fn task(&self) -> u64 {
         self.task
+    }
+
+    /// The outputs that it handed over, lowest first.
+    pub fn released(&self) -> impl Iterator<Item = u32> + '_ {
+        self.released.iter().copied()
     }
 
     /// When it began (`CLOCK_MONOTONIC`).

@@ -9,7 +9,7 @@
 //!
 //! Locks, in the order in which they may be taken: pins, out, inbox.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::mem::take;
 use std::os::fd::{AsFd, OwnedFd};
@@ -347,8 +347,19 @@ impl Shared {
         };
         let About { task, attempt, places } = about;
         let (shared, started_ns) = (self.clone(), sys::now_ns());
-        let (thread, ended) = (CpuMark::thread(started_ns), false);
-        Some(Assignment { shared, record, task, attempt, claim, started_ns, thread, places, ended })
+        let thread = CpuMark::thread(started_ns);
+        Some(Assignment {
+            shared,
+            record,
+            task,
+            attempt,
+            claim,
+            started_ns,
+            thread,
+            places,
+            released: BTreeSet::new(),
+            ended: false,
+        })
     }
 
     /// The record of a run that has been begun, from the heap.

@@ -152,13 +152,25 @@ impl State {
         output: usize,
         value: Value,
     ) {
-        if !self.is_at(worker.executor, task, attempt) {
+        // A run that was given up counts for nothing, whatever it still makes.
+        let given_up = self.sched.state(task) == Some(sched::State::Abandoned);
+        if given_up || !self.is_at(worker.executor, task, attempt) {
             return;
         }
-        let Some((version, number)) = self.made(task).get(output).copied() else { return };
+        let returns = self.tasks.get(task).map_or(0, |task| task.returns as usize);
+        let outputs = self.sched.outputs(task);
+        let Some(version) = outputs.get(output).filter(|_| output < returns).copied() else {
+            return;
+        };
+        let Some(made) = self.versions.get_mut(version) else { return };
+        if !matches!(made.standing, Standing::Pending) {
+            return; // an earlier run released it: that value counts
+        }
+        // At once: the end of the run may come before the instructions are carried out.
+        made.standing = Standing::There;
         let size = value.len() as u64;
-        self.keep(version, value);
-        let released = Event::Released { task, output: number as u32, size };
+        made.value = Some(value);
+        let released = Event::Released { task, output: output as u32, size };
         self.sched.handle(exec::now_ns(), released, &mut self.out);
     }
 
