@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from alongside.io import io
     from alongside.releasing import release
     from alongside.session import Session
+    from alongside.stream import Stream
     from alongside.task import task
     from alongside.wait import as_completed, put, wait, wait_all
 
@@ -69,6 +70,7 @@ __all__ = [
     "SessionError",
     "StorageError",
     "StoreFullError",
+    "Stream",
     "TaskError",
     "TaskTimeoutError",
     "TimeoutError",
@@ -98,6 +100,7 @@ _HOMES = {
     "io": "io",
     "releasing": "release",
     "session": "Session",
+    "stream": "Stream",
     "task": "task",
     "wait": "as_completed put wait wait_all",
 }

@@ -92,16 +92,17 @@ def compute(worker: _native.Worker, functions: Functions) -> None:
     """The loop of a compute worker."""
     known = functions.known
     plainly = Plain()
+    parked: Parked = {}
     take = worker.next
     while (job := take()) is not None:
-        if isinstance(job, int):
-            functions.forget(job)
+        if type(job) is not Job:
+            other(job, functions, parked)
             continue
         try:
             number, (data, buffers), plain = job.start()
             if not plain or number not in known:
                 del data, buffers
-                run(job, functions, alone=True)
+                run(job, functions, parked, alone=True)
                 continue
             releasing.alone = plainly
             out = plainly.call(job, known[number], data, buffers)
@@ -144,8 +145,22 @@ class Plain:
         return is_first
 
 
-def run(job: Job, functions: Functions, alone: bool = False) -> None:
+def other(order: Any, functions: Functions, parked: Parked, alone: bool = True) -> None:
+    """What the session wants done besides runs."""
+    if isinstance(order, int):
+        functions.forget(order)
+        return
+    (claim,) = order
+    producer = parked.pop(claim, None)
+    if producer is not None:
+        producer.go_on(alone)
+
+
+def run(job: Job, functions: Functions, parked: Parked, alone: bool = False) -> None:
     """One run of any body that is not a coroutine; `alone`: nothing else runs meanwhile."""
+    if job.made is not None:
+        begin_stream(job, functions, parked, alone)
+        return
     moved = Moved(job)
     try:
         body = Body(job, functions)
@@ -263,6 +278,114 @@ class Body:
         ]
 
 
+class Producer(Body):
+    """A run of a generator whose value is a stream: goes on until it has to wait, or is over."""
+
+    def __init__(self, job: Job, functions: Functions, parked: Parked) -> None:
+        super().__init__(job, functions)
+        self.parked = parked
+        self.number = 0
+        self.skipped = job.made or 0
+        self.bytes = (0, 0)
+        self.generator = self.function.body(*self.args, **self.kwargs)
+        self.args, self.kwargs = (), {}
+
+    def go_on(self, alone: bool) -> None:
+        """Runs until the consumers have to catch up; tells how it ended, if it did."""
+        tokens = files.limiters.set(self.limiters), releasing.current.set(self)
+        releasing.alone = self if alone else None
+        moved = Moved(self.job)
+        try:
+            while True:
+                if self.advance():
+                    self.add(moved)
+                    outputs = self.outputs(None)
+                    self.values.clear()
+                    self.job.done(outputs, *self.bytes)
+                    return
+                # From `stall` on another thread may have it.
+                self.add(moved)
+                self.parked[self.job.claim] = self
+                if self.job.stall(self.number):
+                    return
+                del self.parked[self.job.claim]
+                moved = Moved(self.job)
+        except BaseException as error:
+            self.add(moved)
+            report(self.job, error, *self.bytes)
+        finally:
+            releasing.alone = None
+            files.limiters.reset(tokens[0])
+            releasing.current.reset(tokens[1])
+
+    def add(self, moved: Moved) -> None:
+        """Counts what was read and written since it went on."""
+        read, written = moved.bytes()
+        self.bytes = (self.bytes[0] + read, self.bytes[1] + written)
+
+    def advance(self) -> bool:
+        """Hands over values until it is over (True) or may not go further."""
+        while True:
+            granted, closed = self.job.credit()
+            if closed:
+                self.generator.close()
+                self.check_whole()
+                return True
+            if self.number >= granted:
+                return False
+            try:
+                value = next(self.generator)
+            except StopIteration as stop:
+                releasing.refuse_value(self, stop)
+                self.check_again()
+                return True
+            if self.number >= self.skipped:
+                packed = _packed(self.name, f"value {self.number} of its stream", value)
+                self.job.yielded(self.number, packed)
+                del packed
+            self.number += 1
+            del value
+
+    def check_whole(self) -> None:
+        """A run that was ended early leaves nothing behind that looks finished."""
+        if self.written or self.job.writes:
+            from alongside.errors import CancelledError
+
+            raise CancelledError(
+                f"{self.name}() was ended early, because its stream was cancelled or dropped: what "
+                "it writes is not whole"
+            )
+
+    def check_again(self) -> None:
+        """A run after a failed one has to yield what that one did, and goes on from there."""
+        if self.number < self.skipped:
+            raise RuntimeError(
+                f"{self.name}() was run again and yielded {self.number} values, but {self.skipped} "
+                "before it failed; a stream with retries= has to yield the same values each time"
+            )
+
+    def give(self, index: int, value: Any) -> bool:
+        """Refuses: it yields."""
+        from alongside.stream import refuse_release
+
+        del index, value
+        refuse_release(self.name)
+
+
+Parked = dict[int, Producer]
+"""Producers of streams that wait for their consumers, by the claim of their run."""
+
+
+def begin_stream(job: Job, functions: Functions, parked: Parked, alone: bool) -> None:
+    """Begins a run whose value is a stream."""
+    try:
+        producer = Producer(job, functions, parked)
+    except BaseException as error:
+        report(job, error)
+        return
+    producer.go_on(alone)
+
+
 def _packed(name: str, what: str, value: Any) -> serial.Packed:
     """One value as bytes."""
     try:
@@ -361,6 +484,7 @@ class Pool:
         self.waiting = 0
         self.loop: asyncio.AbstractEventLoop | None = None
         self.pending: set[asyncio.Task[None]] = set()
+        self.parked: Parked = {}
 
     def work(self) -> None:
         """The loop of one thread."""
@@ -379,10 +503,10 @@ class Pool:
                 threading.Thread(target=self.work, name="alongside-io").start()
             if job is None:
                 break
-            if isinstance(job, int):
-                self.functions.forget(job)
-            else:
+            if type(job) is Job:
                 self.begin(job)
+            else:
+                other(job, self.functions, self.parked, alone=False)
             del job
         with self.lock:
             self.threads -= 1
@@ -399,7 +523,7 @@ class Pool:
             report(job, error)
             return
         if not asynchronous:
-            run(job, self.functions)
+            run(job, self.functions, self.parked)
             return
         try:
             body = Body(job, self.functions)

@@ -47,7 +47,13 @@ def spawn(
         if table.directed:
             call = _directed(session, task, args, kwargs, files)
         data, buffers = _packed(session, task, call)
-        return session.native.spawn(number, data, buffers, files, builtin)
+        made = session.native.spawn(number, data, buffers, files, builtin)
+        if task.options.buffer is None:
+            return made
+        from alongside.stream import Stream
+
+        first, native = made
+        return Stream(first, native, task.options.buffer)
     except _native.Refused as error:
         raise refusal(error, task, args, kwargs) from None
     finally:

@@ -144,6 +144,7 @@ class Session(concurrent.futures.Executor):
 
     def _drain(self, timeout: float | None = None) -> bool:
         """Waits until all tasks are over. Whether they are; raises if the session broke down."""
+        self.native.close_streams()
         try:
             return self.native.drain(timeout)
         except BaseException as error:
@@ -318,6 +319,7 @@ class Session(concurrent.futures.Executor):
             durable=options.durable,
             asynchronous=task.asynchronous,
             returns=options.returns,
+            buffer=options.buffer,
         )
 
     def _as_task(self, fn: Callable[..., Any]) -> Task[Any]:

@@ -8,7 +8,7 @@ import inspect
 import pickle
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
@@ -18,6 +18,7 @@ from alongside.signature import Table
 
 if TYPE_CHECKING:
     from alongside.future import Future
+    from alongside.stream import Stream
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -43,7 +44,7 @@ class Task(Generic[R_co]):
         self.generates = inspect.isgeneratorfunction(function)
         _refuse(function, options, self.name, self.asynchronous)
         self.table = Table(function, self.name)
-        self._plain = self.table.plain
+        self._plain = self.table.plain and options.buffer is None
         self._least, self._most = self.table.least, self.table.most
         self._known = (0, 0)  # the number of the last session, and our number in it
 
@@ -82,6 +83,10 @@ class Task(Generic[R_co]):
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The sequential program: the function, here and now."""
+        if self.options.buffer is not None:
+            from alongside.stream import InlineStream
+
+            return InlineStream(self, args, kwargs)
         running = releasing.Inline(self.name, self.options.returns)
         token = releasing.current.set(running)
         try:
@@ -94,11 +99,15 @@ class Task(Generic[R_co]):
         finally:
             releasing.current.reset(token)
         value = running.finish(value)
+        self.flush_inline(args, kwargs)
+        return value
+
+    def flush_inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """The files that the sequential program wrote in a call, down to the device."""
         if self.options.durable:
             from alongside import files
 
             files.make_durable(calls.written_paths(self.table, args, kwargs))
-        return value
 
     @overload
     def __get__(self, instance: None, owner: type) -> Task[R_co]: ...
@@ -151,10 +160,14 @@ def _refuse(function: Any, options: Options, name: str, asynchronous: bool) -> N
         raise TypeError(f"{where} is for functions, not for {function!r}")
     if inspect.isasyncgenfunction(function):
         raise TypeError(f"{where}: {name} is an asynchronous generator; make it a plain one")
-    if inspect.isgeneratorfunction(function) and options.returns == 1:
+    generates = inspect.isgeneratorfunction(function)
+    if options.buffer is not None and not generates:
+        raise TypeError(f"{where}: {name} has returns=Stream, so it has to be a generator: `yield`")
+    if generates and options.buffer is None and options.returns == 1:
         raise TypeError(
             f"{where}: {name} is a generator: say how many values it yields, with returns=2 or "
-            "more (each yield then hands over the next output), or return a list"
+            "more (each yield then hands over the next output), or returns=alongside.Stream if "
+            "nobody knows; or return a list"
         )
     if asynchronous and options.kind != "io":
         raise TypeError(f"{where}: {name} is async, which is for I/O tasks; use @alongside.io")
@@ -203,6 +216,18 @@ def task(
 @overload
 def task(
     *,
+    returns: type[Stream[Any]],
+    buffer: int = 16,
+    cpus: int = 1,
+    priority: int = 0,
+    retries: int = 0,
+    timeout: float | None = None,
+    on_failure: str = "fail",
+    name: str | None = None,
+) -> Callable[[Callable[..., Iterator[R]]], Task[Stream[R]]]: ...
+@overload
+def task(
+    *,
     returns: int,
     cpus: int = 1,
     priority: int = 0,
@@ -217,6 +242,8 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     `cpus`: processors that it takes while it runs (at least 1).
     `returns`: how many values it returns; 2 or more give a tuple of futures. A generator function
     hands over the next one with each `yield`, any other function may do so with `release`.
+    `returns=alongside.Stream` of a generator function gives a `Stream` of as many as it yields.
+    `buffer`: by how many values the producer of a stream may be ahead of its consumers (16).
     `priority`: higher runs first.
     `retries`: how often it is run again after a failure or the loss of its worker.
     `timeout`: seconds from its start to the moment it is given up.

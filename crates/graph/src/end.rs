@@ -197,6 +197,29 @@ impl<F: Clone> Graph<F> {
         single
     }
 
+    /// A task hands over the latest value of a stream: its output becomes another version, named
+    /// once, that is still to come. `None`: as [`Graph::release`].
+    pub fn renew(
+        &mut self,
+        task: TaskId,
+        output: usize,
+        size: u64,
+        node: u32,
+    ) -> Option<VersionId> {
+        if !self.release(task, output, size, node) {
+            return None;
+        }
+        let next = self.new_version(task, 1);
+        let node = self.tasks.get_mut(task.0).expect("it has outputs");
+        node.outputs[output] = next;
+        Some(next)
+    }
+
+    /// How many tasks that are not over have a version to read; `None`: it is obsolete.
+    pub fn readers(&self, version: VersionId) -> Option<u32> {
+        self.versions.get(version.0).map(|version| version.readers)
+    }
+
     fn available(&mut self, id: VersionId, size: u64, node: u32) {
         let Some(version) = self.versions.get_mut(id.0) else { return };
         if !matches!(version.standing, Standing::Pending) {

@@ -47,7 +47,7 @@ pub use sched::{
 pub use session::Session;
 pub use shell::{
     Builtin, Call, FileUse, FunctionSpec, Input, Overrides, SessionError, SpawnError, Spawned,
-    StartError, Unsettled,
+    StartError, Stream, Unsettled,
 };
 pub use statistics::{FunctionStatistics, Statistics};
 pub use storage::{LayerSpec, Scope, Storage, StorageError};

@@ -97,7 +97,7 @@ fn closing_line(summary: &Summary, options: &Options, seconds: f64) -> String {
     format!(
         "sim: {} seeds from {}, each twice, in {seconds:.1} s: {verdict}; {} tasks, {} bodies, \
          {} events, {} executors died, {} tasks failed, {} cancelled ({} by region), \
-         {} sent ahead, {} recalled, {} paused, {} given up, \
+         {} sent ahead, {} recalled, {} paused, {} resumed, {} given up, \
          {} outputs released, {} refused, {} passed on by engines; \
          {} epochs ({} abandoned), {} in adaptive windows; \
          {} moves ({} up), {} files removed, {} runs unplaced, {} troubles; log {:016x}",
@@ -113,6 +113,7 @@ fn closing_line(summary: &Summary, options: &Options, seconds: f64) -> String {
         total.ahead,
         total.recalled,
         total.paused,
+        total.resumed,
         total.given_up,
         total.released,
         total.refused,

@@ -80,6 +80,8 @@ pub struct Report {
     pub refused_by_engines: u64,
     /// Bodies that gave their processor back midway.
     pub paused: u64,
+    /// Bodies that stalled and went on.
+    pub resumed: u64,
     /// Runs that were given up because their time was up.
     pub given_up: u64,
     /// Outputs that came before the end of their task.
@@ -300,6 +302,7 @@ impl Report {
         self.recalled += other.recalled;
         self.refused_by_engines += other.refused_by_engines;
         self.paused += other.paused;
+        self.resumed += other.resumed;
         self.given_up += other.given_up;
         self.released += other.released;
         self.refused += other.refused;

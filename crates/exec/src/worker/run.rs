@@ -71,6 +71,7 @@ pub struct Assignment {
     pub(super) places: List<u64>,
     /// Outputs that it handed over.
     pub(super) released: BTreeSet<u32>,
+    pub(super) is_stream: bool,
     pub(super) ended: bool,
 }
 
@@ -81,6 +82,11 @@ impl Assignment {
             Ok(ToWorker::Run(run)) => run,
             _ => unreachable!("looked at when it was begun"),
         }
+    }
+
+    /// A number that no other run at this worker has meanwhile.
+    pub fn claim(&self) -> u64 {
+        self.claim.0
     }
 
     /// The driver's number of the task.

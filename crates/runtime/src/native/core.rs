@@ -389,6 +389,7 @@ impl Core {
                         unreachable!("native tasks have no timeouts")
                     }
                     // The driver never says where a file is.
+                    Instruction::Resume { .. } => unreachable!("native tasks make no streams"),
                     Instruction::Move { .. }
                     | Instruction::DropCopy { .. }
                     | Instruction::Remove { .. }

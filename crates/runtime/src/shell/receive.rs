@@ -108,6 +108,13 @@ impl State {
                 let value = take_value(worker, &blob)?;
                 self.released(worker, TaskId::from_bits(task), attempt, output as usize, value);
             }
+            FromWorker::Yielded { task, attempt, number, blob } => {
+                let value = take_value(worker, &blob)?;
+                return self.yielded(worker, TaskId::from_bits(task), attempt, number, value);
+            }
+            FromWorker::Stalled { task, attempt, granted } => {
+                self.stalled(worker, TaskId::from_bits(task), attempt, granted);
+            }
         }
         Ok(())
     }
@@ -152,6 +159,9 @@ impl State {
         output: usize,
         value: Value,
     ) {
+        if self.streams.contains_key(&task.to_bits()) {
+            return; // it yields
+        }
         // A run that was given up counts for nothing, whatever it still makes.
         let given_up = self.sched.state(task) == Some(sched::State::Abandoned);
         if given_up || !self.is_at(worker.executor, task, attempt) {

@@ -71,6 +71,7 @@ impl State {
         }
         worker.sent += 1;
         self.was_sent(id, sent);
+        self.stream_begins(id);
     }
 
     /// A task is at its executor.
@@ -170,6 +171,7 @@ impl State {
             returns: task.returns,
             writes,
             durable: task.durable && task.kind.is_io(),
+            stream: self.credit_for(id),
         };
         let worker = self.workers.all.get_mut(&place.executor.0).expect("only live executors run");
         let Place { executor, attempt, layer } = place;

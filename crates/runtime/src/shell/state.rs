@@ -1,6 +1,6 @@
 //! The driver's tables, and what they hold of tasks, versions, functions and files.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use super::builtin::{Builtin, Engines};
 use super::staged::Tiers;
+use super::streams::Producer;
 use super::table::Table;
 use super::workers::Workers;
 use crate::files::Files;
@@ -135,6 +136,10 @@ pub(crate) struct State {
     pub(crate) out: Vec<Instruction>,
     pub(crate) tasks: Table<TaskId, Task>,
     pub(crate) versions: Table<VersionId, Version>,
+    /// By the task that makes it.
+    pub(super) streams: HashMap<u64, Producer>,
+    /// Those whose producers are about to wait for consumers, or do.
+    pub(super) hungry: BTreeSet<u64>,
     pub(crate) functions: HashMap<u64, Function>,
     pub(crate) functions_made: u64,
     /// One label for all functions of a name and kind: statistics and means are kept by it.
@@ -272,6 +277,8 @@ impl State {
         }
         drop(self.tasks.clear());
         self.functions.clear();
+        self.streams.clear();
+        self.hungry.clear();
         self.drained.drain(..).for_each(|signal| signal.hit());
         self.stopped_ns.get_or_insert_with(exec::now_ns);
     }

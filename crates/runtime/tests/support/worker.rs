@@ -232,7 +232,7 @@ fn serve(worker: &Worker) {
     loop {
         match worker.next() {
             Next::Run(mut assignment) => perform(worker, &mut assignment),
-            Next::ForgetFunction(_) => {}
+            Next::ForgetFunction(_) | Next::Granted(_) => {}
             Next::Stop => return,
         }
     }
