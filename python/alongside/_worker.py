@@ -144,6 +144,9 @@ class Plain:
         self.released = True
         return is_first
 
+    def close(self, path: str) -> None:
+        """It has no files."""
+
 
 def other(order: Any, functions: Functions, parked: Parked, alone: bool = True) -> None:
     """What the session wants done besides runs."""
@@ -202,6 +205,7 @@ class Body:
         finally:
             arriving.__dict__.clear()  # it would keep the inputs after the end of the run
         self.read = {place: _stamp(place) for place in self.places() - set(self.written)}
+        self.closed: dict[str, tuple[int, int, int] | None] = {}
         self.made = [place for place in self.written if not os.path.lexists(place)]
         for place in self.written:
             files.make_folders(os.path.dirname(os.path.abspath(place)))
@@ -237,10 +241,32 @@ class Body:
             files.limiters.reset(token)
             releasing.current.reset(running)
 
+    def check_made(self, places: list[str]) -> None:
+        """Files that were not there before the body are there now."""
+        for place in places:
+            if place in self.made and not os.path.lexists(place):
+                raise FileNotFoundError(
+                    errno.ENOENT, f"{self.name}() ended without writing its file", place
+                )
+
     def give(self, index: int, value: Any) -> bool:
         """Hands an output over before the end of the body. False: it was before."""
         packed = _packed(self.name, f"released output {index}", value)
         return self.job.release(index, packed)
+
+    def close(self, path: str) -> bool | None:
+        """Hands a file over before the end. False: it was before. None: it is not one of ours."""
+        if path in self.closed:
+            return False
+        if path not in self.written:
+            return None
+        self.check_made([path])
+        if self.job.durable:
+            files.make_durable([path])
+        self.closed[path] = _stamp(path)
+        self.written.remove(path)
+        places = [place for place, _ in self.job.places()]
+        return self.job.release_file(places.index(path))
 
     def coroutine(self) -> Coroutine[Any, Any, Any]:
         """The body, for an event loop."""
@@ -251,10 +277,14 @@ class Body:
 
     def outputs(self, result: Any) -> list[serial.Packed]:
         """What goes to the session: the returns, then the written inputs. Files are flushed."""
-        for place in self.made:
-            if not os.path.lexists(place):
-                raise FileNotFoundError(
-                    errno.ENOENT, f"{self.function.name}() ended without writing its file", place
+        self.check_made(self.written)
+        for place, before in self.closed.items():
+            if _stamp(place) not in (before, None):
+                from alongside.errors import ReleaseError
+
+                raise ReleaseError(
+                    f"{self.name}() changed {place} after it had released it: tasks that read it "
+                    "may have seen half of it; release a file after the last write"
                 )
         for place, before in self.read.items():
             if _stamp(place) not in (before, None):
@@ -363,6 +393,13 @@ class Producer(Body):
                 f"{self.name}() was run again and yielded {self.number} values, but {self.skipped} "
                 "before it failed; a stream with retries= has to yield the same values each time"
             )
+
+    def close(self, path: str) -> bool | None:
+        """Refuses: it yields."""
+        from alongside.stream import refuse_release
+
+        del path
+        refuse_release(self.name)
 
     def give(self, index: int, value: Any) -> bool:
         """Refuses: it yields."""

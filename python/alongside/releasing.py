@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import copy
 import operator
+import os
 import threading
-from collections.abc import Collection, Generator
+from collections.abc import Callable, Collection, Generator
 from contextvars import ContextVar
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, SupportsIndex, overload
 
 
 class Running(Protocol):
@@ -28,6 +29,9 @@ class Running(Protocol):
     def give(self, index: int, value: Any) -> bool:
         """Hands an output over. False: it was handed over before."""
 
+    def close(self, path: str) -> bool | None:
+        """Hands a file over. False: it was handed over before. None: the task writes no such."""
+
 
 current: ContextVar[Running | None] = ContextVar("running", default=None)
 """The task of this thread or coroutine."""
@@ -36,8 +40,19 @@ alone: Running | None = None
 """In a process that runs one task at a time: that task, also for threads that its body started."""
 
 
-def release(index: int, value: Any, /) -> None:
-    """Hand over output `index` (from 0) of the task whose body this is, before it ends.
+class _Nothing:
+    """No value was given: it is a file."""
+
+
+_NOTHING = _Nothing()
+
+
+@overload
+def release(index: SupportsIndex, value: Any, /) -> None: ...
+@overload
+def release(path: str | os.PathLike[str], /) -> None: ...
+def release(what: Any, value: Any = _NOTHING, /) -> None:
+    """Hand over output `index` (from 0) of the task whose body this is, before it ends; or a file.
 
     The value is copied at once, so the body may go on and change it; what waits for it runs, and
     the task runs on. Its return values are then those of a task with `returns=N` as ever, except
@@ -46,10 +61,16 @@ def release(index: int, value: Any, /) -> None:
     stays good. If it is run again (`retries=`), the first value that was released for an output
     is the one that counts.
 
+    `release(path)` hands over a file that the task writes (`FileOut`, `FileInOut`), by the path
+    that its parameter holds: tasks that read it run. The body has closed it, and does not write
+    it again; those that write it wait for the end of the task. A task that has released a file is
+    not run again.
+
     Without a session, in the sequential program, the value is copied and kept for the end.
 
-    Raises `ReleaseError` outside of a task, for an output that the task does not have, and for one
-    that was released before; `SerializationError` for a value that cannot be sent.
+    Raises `ReleaseError` outside of a task, for an output or a file that the task does not have,
+    and for one that was released before; `SerializationError` for a value that cannot be sent;
+    FileNotFoundError for a file that was not written.
     """
     running = _running()
     if running is None:
@@ -57,10 +78,13 @@ def release(index: int, value: Any, /) -> None:
             "release() was called outside of a task: it hands over an output of the task whose "
             "body calls it"
         )
+    if value is _NOTHING:
+        _release_file(running, what)
+        return
     try:
-        number = operator.index(index)
+        number = operator.index(what)
     except TypeError:
-        kind = type(index).__name__
+        kind = type(what).__name__
         _refuse(
             f"{running.name}(): release() takes the number of an output and its value, not a {kind}"
         )
@@ -76,6 +100,23 @@ def release(index: int, value: Any, /) -> None:
             f"{running.name}() released output {number} twice; the first value counts, and "
             "consumers may have seen it"
         )
+
+
+def _release_file(running: Running, what: Any) -> None:
+    if not isinstance(what, (str, os.PathLike)):
+        _refuse(
+            f"{running.name}(): release() takes the number of an output and its value, or the path "
+            f"of a file, not only a {type(what).__name__}"
+        )
+    path = os.fspath(what)
+    is_first = running.close(path)
+    if is_first is None:
+        _refuse(
+            f'{running.name}() writes no file "{path}": release() takes what a parameter holds '
+            "that is FileOut or FileInOut"
+        )
+    if not is_first:
+        _refuse(f'{running.name}() released the file "{path}" twice')
 
 
 def _refuse(text: str) -> NoReturn:
@@ -149,9 +190,11 @@ def refuse_value(running: Running, stop: StopIteration) -> None:
 class Inline:
     """A task that runs here and now, in the sequential program."""
 
-    def __init__(self, name: str, returns: int) -> None:
+    def __init__(self, name: str, returns: int, written: Callable[[], list[str]]) -> None:
         self.name = name
         self.returns = returns
+        self.written = written
+        self.closed: set[str] = set()
         self.values: dict[int, Any] = {}
         self.lock = threading.Lock()
 
@@ -162,6 +205,14 @@ class Inline:
             if is_first:
                 self.values[index] = copy.deepcopy(value)  # the body may go on and change it
             return is_first
+
+    def close(self, path: str) -> bool | None:
+        """Notes that a file is whole."""
+        if path not in self.written():
+            return None
+        is_first = path not in self.closed
+        self.closed.add(path)
+        return is_first
 
     def finish(self, result: Any) -> Any:
         """What the call gives."""

@@ -340,6 +340,11 @@ class NoRelease:
         del index, value
         refuse_release(self.name)
 
+    def close(self, path: str) -> NoReturn:
+        """Refuses."""
+        del path
+        refuse_release(self.name)
+
 
 def refuse_release(name: str) -> NoReturn:
     """A stream has no output with a number."""

@@ -87,7 +87,11 @@ class Task(Generic[R_co]):
             from alongside.stream import InlineStream
 
             return InlineStream(self, args, kwargs)
-        running = releasing.Inline(self.name, self.options.returns)
+        running = releasing.Inline(
+            self.name,
+            self.options.returns,
+            lambda: calls.written_paths(self.table, args, kwargs),
+        )
         token = releasing.current.set(running)
         try:
             value = self.function(*args, **kwargs)

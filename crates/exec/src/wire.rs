@@ -243,6 +243,15 @@ pub enum FromWorker<'a> {
         /// The value.
         blob: Blob<'a>,
     },
+    /// A running task is done with one of its files.
+    ReleasedFile {
+        /// Which task.
+        task: u64,
+        /// Which run of it.
+        attempt: u32,
+        /// Which of its paths.
+        path: u32,
+    },
     /// A running task hands over the next value of its stream.
     Yielded {
         /// Which task.
@@ -281,6 +290,7 @@ const UNPIN: u8 = 70;
 const RELEASED: u8 = 71;
 const YIELDED: u8 = 72;
 const STALLED: u8 = 73;
+const RELEASED_FILE: u8 = 74;
 
 fn put_blob(out: &mut Writer<'_>, blob: &Blob<'_>) {
     match *blob {
@@ -536,6 +546,12 @@ impl<'a> FromWorker<'a> {
                 out.u32(*output);
                 put_blob(out, blob);
             }
+            FromWorker::ReleasedFile { task, attempt, path } => {
+                out.u8(RELEASED_FILE);
+                out.u64(*task);
+                out.u32(*attempt);
+                out.u32(*path);
+            }
             FromWorker::Yielded { task, attempt, number, blob } => {
                 out.u8(YIELDED);
                 out.u64(*task);
@@ -567,6 +583,11 @@ impl<'a> FromWorker<'a> {
                 attempt: from.u32()?,
                 output: from.u32()?,
                 blob: get_blob(from)?,
+            },
+            RELEASED_FILE => FromWorker::ReleasedFile {
+                task: from.u64()?,
+                attempt: from.u32()?,
+                path: from.u32()?,
             },
             YIELDED => FromWorker::Yielded {
                 task: from.u64()?,

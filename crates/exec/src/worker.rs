@@ -197,6 +197,17 @@ impl Worker {
         is_first
     }
 
+    /// Is done with a file, by its position among the paths of the run. `false`: it was before.
+    pub fn release_file(&self, assignment: &mut Assignment, path: u32) -> bool {
+        assert!(!assignment.ended, "a run hands over before it ends");
+        let is_first = assignment.released_files.insert(path);
+        if is_first {
+            let (task, attempt) = (assignment.task, assignment.attempt);
+            self.0.push(&FromWorker::ReleasedFile { task, attempt, path });
+        }
+        is_first
+    }
+
     /// Hands over the next value of a stream; `number` counts over all runs.
     pub fn yielded(&self, assignment: &Assignment, number: u64, value: Output) {
         assert!(!assignment.ended, "a run hands over before it ends");

@@ -142,6 +142,7 @@ proptest! {
         from_worker(&FromWorker::Free { offset: request })?;
         from_worker(&FromWorker::Unpin { offsets: List::from_vec(offsets) })?;
         from_worker(&FromWorker::Released { task, attempt, output, blob: blob.blob() })?;
+        from_worker(&FromWorker::ReleasedFile { task, attempt, path: output })?;
         let number = request;
         from_worker(&FromWorker::Yielded { task, attempt, number, blob: blob.blob() })?;
         from_worker(&FromWorker::Stalled { task, attempt, granted: bytes })?;

@@ -214,6 +214,11 @@ impl Assignment {
         Ok(self.worker.release(&mut self.inner(), output, value))
     }
 
+    /// It is done with a file, by its position among `places`. False: it was before.
+    fn release_file(&self, path: u32) -> bool {
+        self.worker.release_file(&mut self.inner(), path)
+    }
+
     /// The outputs that it handed over, lowest first.
     #[getter]
     fn released(&self) -> Vec<u32> {

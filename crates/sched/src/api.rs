@@ -310,6 +310,14 @@ pub enum Event {
         /// Its bytes.
         size: u64,
     },
+    /// A task is done with data in place that it writes: those who read them can begin. It does
+    /// not run again if it fails.
+    ReleasedInPlace {
+        /// Which task.
+        task: TaskId,
+        /// Position of the access in [`TaskSpec::accesses`].
+        access: u32,
+    },
     /// A task handed over the next value of the stream that is its first output: that is another
     /// version now ([`Sched::outputs`](crate::Sched::outputs)), still to come.
     Yielded {

@@ -80,6 +80,16 @@ impl Sched {
         }
     }
 
+    /// Data in place are handed over early. Another run would write them anew under their readers.
+    pub(crate) fn release_in_place(&mut self, task: TaskId, access: u32) {
+        let Some(record) = self.record(task) else { return };
+        let node = self.node_of(record);
+        if self.graph.release_in_place(task, access as usize, node) {
+            let record = self.live(task);
+            (record.retries_left, record.is_last_run) = (0, true);
+        }
+    }
+
     /// A body waits for its consumers: its executor can take another task, and so can its layer.
     pub(crate) fn stalled(&mut self, task: TaskId, executor: ExecutorId) {
         let at = self.record(task).filter(|record| record.executor == Some(executor));

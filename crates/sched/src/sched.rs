@@ -283,6 +283,7 @@ impl Sched {
                 let node = self.record(task).map_or(0, |record| self.node_of(record));
                 self.graph.release(task, output as usize, size, node);
             }
+            Event::ReleasedInPlace { task, access } => self.release_in_place(task, access),
             Event::Yielded { task, size } => {
                 let node = self.record(task).map_or(0, |record| self.node_of(record));
                 self.graph.renew(task, 0, size, node);

@@ -71,6 +71,8 @@ pub struct Assignment {
     pub(super) places: List<u64>,
     /// Outputs that it handed over.
     pub(super) released: BTreeSet<u32>,
+    /// Paths of files that it is done with.
+    pub(super) released_files: BTreeSet<u32>,
     pub(super) is_stream: bool,
     pub(super) ended: bool,
 }

@@ -409,6 +409,7 @@ impl Shared {
             thread,
             places,
             released: BTreeSet::new(),
+            released_files: BTreeSet::new(),
             is_stream: stream.is_some(),
             ended: false,
         })

@@ -108,7 +108,9 @@ impl Driver {
                 FromWorker::EndedPlaced { .. } => unreachable!("receive resolves it"),
                 FromWorker::Free { offset } => Got::Free(offset),
                 FromWorker::Unpin { offsets } => Got::Unpin(offsets.to_vec()),
-                FromWorker::Released { task, .. } => Got::Released { task },
+                FromWorker::ReleasedFile { task, .. } | FromWorker::Released { task, .. } => {
+                    Got::Released { task }
+                }
                 FromWorker::Yielded { number, .. } => Got::Yielded { number },
                 FromWorker::Stalled { granted, .. } => Got::Stalled { granted },
             };

@@ -18,6 +18,7 @@ use crate::trace::{RecordKind, NOTHING};
 const TURN_RECORDS: usize = 64;
 
 /// A run of a body that is over.
+#[derive(Debug)]
 pub(super) struct Ran {
     pub(super) executor: ExecutorId,
     pub(super) started_ns: u64,
@@ -107,6 +108,9 @@ impl State {
             FromWorker::Released { task, attempt, output, blob } => {
                 let value = take_value(worker, &blob)?;
                 self.released(worker, TaskId::from_bits(task), attempt, output as usize, value);
+            }
+            FromWorker::ReleasedFile { task, attempt, path } => {
+                self.released_file(worker.executor, TaskId::from_bits(task), attempt, path);
             }
             FromWorker::Yielded { task, attempt, number, blob } => {
                 let value = take_value(worker, &blob)?;

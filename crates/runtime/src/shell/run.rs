@@ -79,6 +79,8 @@ impl State {
         let (executor, layer) = (sent.executor, sent.layer);
         let task = self.tasks.get_mut(id).expect("it was sent");
         task.sent = Some(sent);
+        task.released.clear();
+        (task.releasing, task.ending) = (0, None);
         let bandwidth = task.bandwidth;
         self.trace_task(RecordKind::Sent, id, |record| {
             record.executor = executor.0;

@@ -29,6 +29,7 @@ pub(crate) struct Tiers {
 }
 
 /// A run that is over, and not yet told to the scheduler.
+#[derive(Debug)]
 pub(super) struct Ending {
     pub(super) executor: ExecutorId,
     pub(super) id: TaskId,
@@ -184,30 +185,89 @@ impl State {
         true
     }
 
-    /// What a task wrote, or changed where it was.
+    /// What a task wrote, or changed where it was, and has not handed over.
     fn files_of(&self, id: TaskId) -> Vec<(DatumId, Copy)> {
         let Some(task) = self.tasks.get(id) else { return Vec::new() };
-        let written = task.files.iter().filter(|(_, direction)| direction.writes());
-        let copies = written.map(|(datum, way)| (*datum, self.copy_for(id, *datum, *way)));
+        let left = |at: &usize| !task.released.contains(&(*at as u32));
+        let written = task.files.iter().enumerate().filter(|(at, _)| left(at));
+        let written = written.filter(|(_, (_, direction))| direction.writes());
+        let copies = written.map(|(_, (datum, way))| (*datum, self.copy_for(id, *datum, *way)));
         copies.collect()
     }
 
-    /// A run is over: its files are in the catalog before anybody hears of it.
-    pub(super) fn finish(&mut self, ending: Ending) {
-        let id = ending.id;
+    /// A task is done with a file that it wrote: it is in the catalog before anybody reads it.
+    pub(super) fn released_file(
+        &mut self,
+        executor: ExecutorId,
+        id: TaskId,
+        attempt: u32,
+        path: u32,
+    ) {
         let given_up = self.sched.state(id) == Some(sched::State::Abandoned);
-        if given_up || matches!(ending.outcome, Outcome::Raised(_)) {
-            let ending = if given_up { Some(ending) } else { self.displace(ending) };
-            self.discard_next(id);
-            return ending.into_iter().for_each(|ending| self.tell_end(ending));
+        if given_up || !self.is_at(executor, id, attempt) {
+            return;
         }
-        let files = self.files_of(id);
+        let task = self.tasks.get(id).expect("it is at an executor");
+        let Some((datum, direction)) = task.files.get(path as usize).copied() else { return };
+        if !direction.writes() || task.released.contains(&path) {
+            return;
+        }
+        let files = vec![(datum, self.copy_for(id, datum, direction))];
+        let access = task.inputs.len() as u32 + path;
+        let task = self.tasks.get_mut(id).expect("looked up above");
+        task.released.push(path);
+        let Some((made, records)) = self.to_commit(&files) else {
+            self.take_over(files, None);
+            return self.tell_released(id, access);
+        };
+        self.tasks.get_mut(id).expect("looked up above").releasing += 1;
+        let tiers = self.tiers.as_ref().expect("there is something to commit");
+        tiers.commit(made, records, move |_, state, sizes| {
+            state.file_committed((executor, id, attempt), access, files, sizes);
+        });
+    }
+
+    fn file_committed(
+        &mut self,
+        (executor, id, attempt): (ExecutorId, TaskId, u32),
+        access: u32,
+        files: Vec<(DatumId, Copy)>,
+        sizes: Result<Vec<u64>, String>,
+    ) {
+        if !self.is_at(executor, id, attempt) {
+            return self.delete_copies(files.into_iter().map(|(_, copy)| copy));
+        }
+        let is_known = sizes.is_ok();
+        if let Ok(sizes) = sizes {
+            self.take_over(files, Some(sizes));
+            self.tell_released(id, access);
+        }
+        let task = self.tasks.get_mut(id).expect("it is at an executor");
+        task.releasing -= 1;
+        if !is_known {
+            // The end of the run tells the catalog again, and says what is wrong.
+            let first = task.inputs.len() as u32;
+            task.released.retain(|path| first + *path != access);
+        }
+        if task.releasing == 0 {
+            if let Some(ending) = task.ending.take() {
+                self.finish(*ending);
+            }
+        }
+    }
+
+    fn tell_released(&mut self, task: TaskId, access: u32) {
+        let released = Event::ReleasedInPlace { task, access };
+        self.sched.handle(exec::now_ns(), released, &mut self.out);
+    }
+
+    /// What the catalog has to be told before others hear of these files; `None`: nothing.
+    fn to_commit(&self, files: &[(DatumId, Copy)]) -> Option<(Vec<Made>, Vec<Record>)> {
         let managed =
             |(datum, _): &(DatumId, Copy)| self.files.get(*datum).is_some_and(|file| file.managed);
-        let (Some(tiers), true) = (&self.tiers, files.iter().any(managed)) else {
-            self.take_over(files, None);
-            return self.tell_end(ending);
-        };
+        if self.tiers.is_none() || !files.iter().any(managed) {
+            return None;
+        }
         let made = files.iter().filter_map(|(datum, copy)| {
             let file = self.files.get(*datum)?;
             let (home, scratch) = (file.home.clone(), file.scratch);
@@ -220,7 +280,28 @@ impl State {
         // What was changed at its own path is whole there, or replaced.
         let changed = files.iter().filter_map(|(datum, _)| self.files.get(*datum)?.in_place);
         let changed = changed.map(|file| Record::Home { file });
-        let (made, records) = (made.collect(), replaced.chain(changed).collect());
+        Some((made.collect(), replaced.chain(changed).collect()))
+    }
+
+    /// A run is over: its files are in the catalog before anybody hears of it.
+    pub(super) fn finish(&mut self, ending: Ending) {
+        let id = ending.id;
+        if let Some(task) = self.tasks.get_mut(id).filter(|task| task.releasing > 0) {
+            task.ending = Some(Box::new(ending));
+            return;
+        }
+        let given_up = self.sched.state(id) == Some(sched::State::Abandoned);
+        if given_up || matches!(ending.outcome, Outcome::Raised(_)) {
+            let ending = if given_up { Some(ending) } else { self.displace(ending) };
+            self.discard_next(id);
+            return ending.into_iter().for_each(|ending| self.tell_end(ending));
+        }
+        let files = self.files_of(id);
+        let Some((made, records)) = self.to_commit(&files) else {
+            self.take_over(files, None);
+            return self.tell_end(ending);
+        };
+        let tiers = self.tiers.as_ref().expect("there is something to commit");
         tiers.commit(made, records, move |_, state, sizes| state.committed(ending, files, sizes));
     }
 

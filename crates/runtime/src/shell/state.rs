@@ -12,7 +12,7 @@ use sched::{
 use smallvec::SmallVec;
 
 use super::builtin::{Builtin, Engines};
-use super::staged::Tiers;
+use super::staged::{Ending, Tiers};
 use super::streams::Producer;
 use super::table::Table;
 use super::workers::Workers;
@@ -110,6 +110,11 @@ pub(crate) struct Task {
     /// Bytes that it said it needs on its layer.
     pub(crate) size: u64,
     pub(crate) sent: Option<Sent>,
+    /// Files (by position) that its run is done with.
+    pub(crate) released: SmallVec<[u32; 1]>,
+    /// How many of them the catalog is being told of; the end of the run waits for that.
+    pub(crate) releasing: u32,
+    pub(super) ending: Option<Box<Ending>>,
     /// Where it is to begin when the catalog says so: executor and attempt.
     pub(crate) deferred: Option<(ExecutorId, u32)>,
 }

@@ -161,6 +161,7 @@ impl State {
             return; // it was told meanwhile, and goes on
         }
         stream.stalled = true;
+        self.leave_layer(id);
         let stalled = Event::Stalled { task: id, executor: worker.executor };
         self.sched.handle(exec::now_ns(), stalled, &mut self.out);
         self.look_at_stream(id);

@@ -248,6 +248,9 @@ impl State {
             bandwidth,
             size: spec.constraint.size,
             sent: None,
+            released: SmallVec::new(),
+            releasing: 0,
+            ending: None,
             deferred: None,
         };
         self.tasks.insert(id, task);
