@@ -328,6 +328,11 @@ impl Core {
         }
     }
 
+    /// Whether a task writes the data of its access of this position.
+    pub(super) fn writes(&self, task: TaskId, access: u32) -> bool {
+        self.sched.bound(task).get(access as usize).is_some_and(|bound| bound.write.is_some())
+    }
+
     fn handle(&mut self, report: Report) {
         let event = match report {
             Report::Ended(task) => {
@@ -343,6 +348,9 @@ impl Core {
             Report::Paused(task) => {
                 let task = task.get();
                 Event::Paused { task: task.id(), executor: executor(task) }
+            }
+            Report::Released(task, access) => {
+                Event::ReleasedInPlace { task: task.get().id(), access }
             }
             Report::Tick => {
                 self.io.ticks = false;

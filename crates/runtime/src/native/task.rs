@@ -186,6 +186,8 @@ pub(super) enum Report {
     Ended(TaskRef),
     /// Its body gave its processor back.
     Paused(TaskRef),
+    /// Its body is done with the data of an access that it writes.
+    Released(TaskRef, u32),
     /// The scheduler is to look at the clock.
     Tick,
 }
