@@ -296,7 +296,7 @@ class Body:
                 )
         if self.job.durable:
             files.make_durable(self.written)
-        results = releasing.results(self, result, self.job.released)
+        results = releasing.results(self, result, set(self.job.released))
         count = len(results)
         names = [f"return value {number}" for number in range(count)] if count > 1 else ["result"]
         results += [self.input(index) for index in self.job.writes]

@@ -10,7 +10,8 @@ import copy
 import operator
 import os
 import threading
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Generator
+from collections.abc import Set as AbstractSet
 from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol, SupportsIndex, overload
 
@@ -129,7 +130,7 @@ def _running() -> Running | None:
     return current.get() or alone
 
 
-def results(running: Running, result: Any, released: Collection[int]) -> list[Any]:
+def results(running: Running, result: Any, released: AbstractSet[int]) -> list[Any]:
     """The values that a body returned, one for each output; None for those it released before."""
     count = running.returns
     if count == 1:
@@ -218,7 +219,7 @@ class Inline:
         """What the call gives."""
         if not self.values:
             return result
-        values = results(self, result, self.values)
+        values = results(self, result, self.values.keys())
         for index, value in self.values.items():
             values[index] = value
         return values[0] if self.returns == 1 else tuple(values)
