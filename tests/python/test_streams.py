@@ -1,8 +1,10 @@
 """`returns=al.Stream`: values that come one by one, in a number that nobody knew."""
 
 import asyncio
+import contextlib
 import os
 import pickle
+import random
 import signal
 
 import numpy as np
@@ -534,3 +536,43 @@ def test_without_a_session_in_an_event_loop():
         return [v async for v in numbers(3)], [v async for v in numbers(3).map(double)]
 
     assert asyncio.run(program()) == ([0, 1, 2], [0, 2, 4])
+
+
+# Everything at once.
+
+
+@al.task(returns=al.Stream, buffer=3, retries=1000)
+def again(count):
+    yield from range(count)
+
+
+@al.io(returns=al.Stream, buffer=3, retries=1000)
+def again_io(count):
+    yield from range(count)
+
+
+@al.task(retries=1000)
+def double_again(pair):
+    return [2 * value for value in pair]
+
+
+def test_workers_that_are_killed_at_any_time_change_no_result(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    chance = random.Random(20)
+
+    def kill_sometimes(session):
+        if chance.random() < 0.04:
+            with contextlib.suppress(ProcessLookupError, IndexError):
+                os.kill(chance.choice(session.native.worker_pids()), signal.SIGKILL)
+
+    with al.Session(workers=2, io_executors=3) as session:
+        for _ in range(40):
+            results = []
+            for pair in zip(again(40), again_io(40), strict=True):
+                results.append(double_again(list(pair)))
+                kill_sometimes(session)
+            assert al.wait_all(results, timeout=60) == [[2 * at] * 2 for at in range(40)]
+            del results, pair
+            dropped = again_io(1000)
+            next(dropped)
+        assert session.statistics().workers_lost > 5

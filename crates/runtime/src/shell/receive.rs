@@ -62,7 +62,15 @@ impl State {
         let mut taken = 0;
         while taken < max {
             let nonsense = match worker.process.receive(buffer) {
-                Ok(Some(record)) => self.report(shared, &mut worker, record).err(),
+                Ok(Some(record)) => {
+                    if matches!(record, FromWorker::Yielded { .. }) && !self.out.is_empty() {
+                        // It makes a version: identifiers that died must be gone before.
+                        self.workers.all.insert(executor, worker);
+                        self.carry_out(shared);
+                        worker = self.workers.all.remove(&executor).expect("just put there");
+                    }
+                    self.report(shared, &mut worker, record).err()
+                }
                 Ok(None) => break,
                 Err(error) => {
                     worker.kill(&format!("was ended because it cannot be understood: {error}"));
