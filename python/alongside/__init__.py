@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         ConstraintError,
         DirectionError,
         Error,
+        ReleaseError,
         SerializationError,
         SessionError,
         StorageError,
@@ -44,7 +45,9 @@ if TYPE_CHECKING:
     from alongside.files import Scratch, fsync, open
     from alongside.future import Future
     from alongside.io import io
+    from alongside.releasing import release
     from alongside.session import Session
+    from alongside.stream import Stream
     from alongside.task import task
     from alongside.wait import as_completed, put, wait, wait_all
 
@@ -67,12 +70,14 @@ __all__ = [
     "In",
     "InOut",
     "Out",
+    "ReleaseError",
     "Scratch",
     "SerializationError",
     "Session",
     "SessionError",
     "StorageError",
     "StoreFullError",
+    "Stream",
     "TaskError",
     "TaskTimeoutError",
     "TimeoutError",
@@ -87,6 +92,7 @@ __all__ = [
     "persist",
     "put",
     "read",
+    "release",
     "task",
     "wait",
     "wait_all",
@@ -100,7 +106,9 @@ _HOMES = {
     "files": "Scratch fsync open",
     "future": "Future",
     "io": "io",
+    "releasing": "release",
     "session": "Session",
+    "stream": "Stream",
     "task": "task",
     "wait": "as_completed put wait wait_all",
 }

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from alongside import _context, _native, files, serial
+from alongside import _context, _native, files, releasing, serial
 from alongside.directions import IN, OUT
 
 if TYPE_CHECKING:
@@ -52,10 +52,13 @@ def main() -> None:
 class Function:
     """A function as the session sends it (`Session._tell`)."""
 
-    def __init__(self, body: Any, by_name: bool, name: str, asynchronous: bool) -> None:
+    def __init__(
+        self, body: Any, by_name: bool, name: str, asynchronous: bool, generates: bool
+    ) -> None:
         self.body: Callable[..., Any] = body.function if by_name else body
         self.name = name
         self.asynchronous = asynchronous
+        self.generates = generates
 
 
 class Functions:
@@ -89,43 +92,93 @@ class Functions:
 def compute(worker: _native.Worker, functions: Functions) -> None:
     """The loop of a compute worker."""
     known = functions.known
+    plainly = Plain()
+    parked: Parked = {}
     take = worker.next
     while (job := take()) is not None:
-        if isinstance(job, int):
-            functions.forget(job)
+        if type(job) is not Job:
+            other(job, functions, parked)
             continue
         try:
             number, (data, buffers), plain = job.start()
             if not plain or number not in known:
                 del data, buffers
-                run(job, functions)
+                run(job, functions, parked, alone=True)
                 continue
-            out = _plain(known[number].body, data, buffers)
+            releasing.alone = plainly
+            out = plainly.call(job, known[number], data, buffers)
             del data, buffers
             job.done((out,))
         except BaseException as error:
             report(job, error)
+        releasing.alone = plainly.job = None
         del job
 
 
-def _plain(function: Any, data: Any, buffers: Any) -> serial.Packed:
-    """The result of a body that has no inputs and no files. Nothing of it is left behind."""
-    args, kwargs = _loads(data, buffers=buffers) if buffers else _loads(data)
-    result = function(*args, **kwargs)
-    return serial.pack_result(result)
+class Plain:
+    """Runs of bodies that have no inputs and no files, and return one value, one at a time."""
+
+    returns = 1
+
+    def __init__(self) -> None:
+        self.job: Job | None = None
+        self.function: Function | None = None
+        self.released = False
+
+    @property
+    def name(self) -> str:
+        """Of the function that runs."""
+        assert self.function is not None
+        return self.function.name
+
+    def call(self, job: Job, function: Function, data: Any, buffers: Any) -> serial.Packed:
+        """The result of the body. Nothing of it is left behind."""
+        self.job, self.function, self.released = job, function, False
+        args, kwargs = _loads(data, buffers=buffers) if buffers else _loads(data)
+        result = function.body(*args, **kwargs)
+        return serial.pack_result(None if self.released else result)
+
+    def give(self, index: int, value: Any) -> bool:
+        """Hands the value over, before the end of the body."""
+        assert self.job is not None
+        is_first = self.job.release(index, _packed(self.name, "the released value", value))
+        self.released = True
+        return is_first
+
+    def close(self, path: str) -> None:
+        """It has no files."""
 
 
-def run(job: Job, functions: Functions) -> None:
-    """One run of any body that is not a coroutine."""
+def other(order: Any, functions: Functions, parked: Parked, alone: bool = True) -> None:
+    """What the session wants done besides runs."""
+    if isinstance(order, int):
+        functions.forget(order)
+        return
+    (claim,) = order
+    producer = parked.pop(claim, None)
+    if producer is not None:
+        producer.go_on(alone)
+
+
+def run(job: Job, functions: Functions, parked: Parked, alone: bool = False) -> None:
+    """One run of any body that is not a coroutine; `alone`: nothing else runs meanwhile."""
+    if job.made is not None:
+        begin_stream(job, functions, parked, alone)
+        return
     moved = Moved(job)
     try:
         body = Body(job, functions)
+        if alone:
+            releasing.alone = body
         result = body.call()
         outputs = body.outputs(result)
         del body, result
         job.done(outputs, *moved.bytes())
     except BaseException as error:
         report(job, error, *moved.bytes())
+    finally:
+        if alone:
+            releasing.alone = None
 
 
 class Body:
@@ -134,7 +187,9 @@ class Body:
     def __init__(self, job: Job, functions: Functions) -> None:
         number, (data, buffers), _ = job.start()
         self.function = functions[number]
+        self.name = self.function.name
         self.job = job
+        self.returns = job.returns
         self.values: dict[int, Any] = {}
         self.limiters: dict[str, _native.Limiter] = {}
         arriving = serial.arriving
@@ -152,6 +207,7 @@ class Body:
             arriving.__dict__.clear()  # it would keep the inputs after the end of the run
         self.written = [path for place, path in self.paths if place.number != IN]
         self.read = {path: files.stamp(path) for place, path in self.paths if place.number == IN}
+        self.closed: dict[str, tuple[int, ...] | None] = {}
         self.made = [path for path in self.written if not os.path.lexists(path)]
         for place, path in self.paths:
             if place.number != IN:
@@ -175,15 +231,40 @@ class Body:
 
     def call(self) -> Any:
         """The body, here and now."""
-        token = files.limiters.set(self.limiters)
+        token, running = files.limiters.set(self.limiters), releasing.current.set(self)
         try:
-            return self.function.body(*self.args, **self.kwargs)
+            result = self.function.body(*self.args, **self.kwargs)
+            if self.function.generates:
+                releasing.drive(self, result)
+                return None
+            return result
         finally:
             files.limiters.reset(token)
+            releasing.current.reset(running)
+
+    def give(self, index: int, value: Any) -> bool:
+        """Hands an output over before the end of the body. False: it was before."""
+        packed = _packed(self.name, f"released output {index}", value)
+        return self.job.release(index, packed)
+
+    def close(self, path: str) -> bool | None:
+        """Hands a file over before the end. False: it was before. None: it is not one of ours."""
+        if path in self.closed:
+            return False
+        if path not in self.written:
+            return None
+        self.check_made(next(place for place, its in self.paths if its == path), path)
+        if self.job.durable:
+            files.make_durable([path])
+        self.closed[path] = files.stamp(path)
+        self.written.remove(path)
+        places = [place for place, _ in self.job.places()]
+        return self.job.release_file(places.index(path))
 
     def coroutine(self) -> Coroutine[Any, Any, Any]:
         """The body, for an event loop."""
         files.limiters.set(self.limiters)
+        releasing.current.set(self)
         coroutine: Coroutine[Any, Any, Any] = self.function.body(*self.args, **self.kwargs)
         return coroutine
 
@@ -192,61 +273,181 @@ class Body:
         self.check_paths()
         if self.job.durable:
             files.make_durable(self.written)
-        count = self.job.returns
-        results = [result] if count == 1 else self.many(result, count)
-        results += [self.input(index) for index in self.job.writes]
-        del result
+        results = releasing.results(self, result, set(self.job.released))
+        count = len(results)
         names = [f"return value {number}" for number in range(count)] if count > 1 else ["result"]
-        return [self.packed(value, names, at) for at, value in enumerate(results)]
+        results += [self.input(index) for index in self.job.writes]
+        names += ["changed argument"] * len(self.job.writes)
+        del result
+        return [
+            _packed(self.name, f"its {what}", value)
+            for what, value in zip(names, results, strict=True)
+        ]
 
     def check_paths(self) -> None:
-        """What was to be written is there, and what was to be read is as it was."""
-        wrong = None
+        """What was to be written is there, and what was to be read, or released, is as it was."""
+        for path, before in self.closed.items():
+            if files.stamp(path) not in (before, None):
+                from alongside.errors import ReleaseError
+
+                raise ReleaseError(
+                    f"{self.name}() changed {path} after it had released it: tasks that read it "
+                    "may have seen half of it; release a file after the last write"
+                )
         for place, path in self.paths:
-            kind, other = ("Dir", "File") if place.directory else ("File", "Dir")
-            if place.number == IN:
-                if files.stamp(path) not in (self.read[path], None):
-                    wrong = (
-                        f"changed {path}, which it has as {kind}In: other tasks may be reading "
-                        f"it; make that parameter {kind}InOut"
-                    )
-            elif not os.path.lexists(path):
-                if path in self.made or place.directory:
-                    what = "making its directory" if place.directory else "writing its file"
-                    text = f"{self.function.name}() ended without {what}"
-                    raise FileNotFoundError(errno.ENOENT, text, path)
-            elif os.path.isdir(path) != place.directory:
-                made = "file" if place.directory else "directory"
-                wrong = f"made {path} a {made}; make that parameter {other}Out"
-        if wrong:
+            if place.number != IN and path not in self.closed:
+                self.check_made(place, path)
+            elif place.number == IN and files.stamp(path) not in (self.read[path], None):
+                from alongside.errors import DirectionError
+
+                kind = "Dir" if place.directory else "File"
+                raise DirectionError(
+                    f"{self.name}() changed {path}, which it has as {kind}In: other tasks may be "
+                    f"reading it; make that parameter {kind}InOut"
+                )
+
+    def check_made(self, place: serial.Place, path: str) -> None:
+        """What was to be written is there, and of the kind that the task has it as."""
+        if not os.path.lexists(path):
+            if path in self.made or place.directory:
+                what = "making its directory" if place.directory else "writing its file"
+                text = f"{self.name}() ended without {what}"
+                raise FileNotFoundError(errno.ENOENT, text, path)
+        elif os.path.isdir(path) != place.directory:
             from alongside.errors import DirectionError
 
-            raise DirectionError(f"{self.function.name}() {wrong}")
+            made, right = ("file", "File") if place.directory else ("directory", "Dir")
+            raise DirectionError(
+                f"{self.name}() made {path} a {made}; make that parameter {right}Out"
+            )
 
-    def many(self, result: Any, count: int) -> list[Any]:
-        """The values of a function that returns several."""
+
+class Producer(Body):
+    """A run of a generator whose value is a stream: goes on until it has to wait, or is over."""
+
+    def __init__(self, job: Job, functions: Functions, parked: Parked) -> None:
+        super().__init__(job, functions)
+        self.parked = parked
+        self.number = 0
+        self.skipped = job.made or 0
+        self.bytes = (0, 0)
+        self.generator = self.function.body(*self.args, **self.kwargs)
+        self.args, self.kwargs = (), {}
+
+    def go_on(self, alone: bool) -> None:
+        """Runs until the consumers have to catch up; tells how it ended, if it did."""
+        tokens = files.limiters.set(self.limiters), releasing.current.set(self)
+        releasing.alone = self if alone else None
+        moved = Moved(self.job)
         try:
-            values = list(result)
-        except TypeError:
-            got = type(result).__name__
-        else:
-            if len(values) == count:
-                return values
-            got = f"{len(values)} values"
-        raise TypeError(f"{self.function.name}() has returns={count}, but it returned {got}")
+            while True:
+                if self.advance():
+                    self.add(moved)
+                    outputs = self.outputs(None)
+                    self.values.clear()
+                    self.job.done(outputs, *self.bytes)
+                    return
+                # From `stall` on another thread may have it.
+                self.add(moved)
+                self.parked[self.job.claim] = self
+                if self.job.stall(self.number):
+                    return
+                del self.parked[self.job.claim]
+                moved = Moved(self.job)
+        except BaseException as error:
+            self.add(moved)
+            report(self.job, error, *self.bytes)
+        finally:
+            releasing.alone = None
+            files.limiters.reset(tokens[0])
+            releasing.current.reset(tokens[1])
 
-    def packed(self, value: Any, names: list[str], at: int) -> serial.Packed:
-        """One value as bytes."""
-        try:
-            return serial.pack_result(value)
-        except Exception as error:
-            what = names[at] if at < len(names) else "changed argument"
-            from alongside.errors import SerializationError
+    def add(self, moved: Moved) -> None:
+        """Counts what was read and written since it went on."""
+        read, written = moved.bytes()
+        self.bytes = (self.bytes[0] + read, self.bytes[1] + written)
 
-            raise SerializationError(
-                f"{self.function.name}(): its {what} (a {type(value).__name__}) cannot be sent "
-                f"back: {error}. Return the data that it is made from"
-            ) from error
+    def advance(self) -> bool:
+        """Hands over values until it is over (True) or may not go further."""
+        while True:
+            granted, closed = self.job.credit()
+            if closed:
+                self.generator.close()
+                self.check_whole()
+                return True
+            if self.number >= granted:
+                return False
+            try:
+                value = next(self.generator)
+            except StopIteration as stop:
+                releasing.refuse_value(self, stop)
+                self.check_again()
+                return True
+            if self.number >= self.skipped:
+                packed = _packed(self.name, f"value {self.number} of its stream", value)
+                self.job.yielded(self.number, packed)
+                del packed
+            self.number += 1
+            del value
+
+    def check_whole(self) -> None:
+        """A run that was ended early leaves nothing behind that looks finished."""
+        if self.written or self.job.writes:
+            from alongside.errors import CancelledError
+
+            raise CancelledError(
+                f"{self.name}() was ended early, because its stream was cancelled or dropped: what "
+                "it writes is not whole"
+            )
+
+    def check_again(self) -> None:
+        """A run after a failed one has to yield what that one did, and goes on from there."""
+        if self.number < self.skipped:
+            raise RuntimeError(
+                f"{self.name}() was run again and yielded {self.number} values, but {self.skipped} "
+                "before it failed; a stream with retries= has to yield the same values each time"
+            )
+
+    def close(self, path: str) -> bool | None:
+        """Refuses: it yields."""
+        from alongside.stream import refuse_release
+
+        del path
+        refuse_release(self.name)
+
+    def give(self, index: int, value: Any) -> bool:
+        """Refuses: it yields."""
+        from alongside.stream import refuse_release
+
+        del index, value
+        refuse_release(self.name)
+
+
+Parked = dict[int, Producer]
+"""Producers of streams that wait for their consumers, by the claim of their run."""
+
+
+def begin_stream(job: Job, functions: Functions, parked: Parked, alone: bool) -> None:
+    """Begins a run whose value is a stream."""
+    try:
+        producer = Producer(job, functions, parked)
+    except BaseException as error:
+        report(job, error)
+        return
+    producer.go_on(alone)
+
+
+def _packed(name: str, what: str, value: Any) -> serial.Packed:
+    """One value as bytes."""
+    try:
+        return serial.pack_result(value)
+    except Exception as error:
+        from alongside.errors import SerializationError
+
+        raise SerializationError(
+            f"{name}(): {what} (a {type(value).__name__}) cannot be sent back: {error}. Return "
+            "the data that it is made from"
+        ) from error
 
 
 class Moved:
@@ -325,6 +526,7 @@ class Pool:
         self.waiting = 0
         self.loop: asyncio.AbstractEventLoop | None = None
         self.pending: set[asyncio.Task[None]] = set()
+        self.parked: Parked = {}
 
     def work(self) -> None:
         """The loop of one thread."""
@@ -343,10 +545,10 @@ class Pool:
                 threading.Thread(target=self.work, name="alongside-io").start()
             if job is None:
                 break
-            if isinstance(job, int):
-                self.functions.forget(job)
-            else:
+            if type(job) is Job:
                 self.begin(job)
+            else:
+                other(job, self.functions, self.parked, alone=False)
             del job
         with self.lock:
             self.threads -= 1
@@ -363,7 +565,7 @@ class Pool:
             report(job, error)
             return
         if not asynchronous:
-            run(job, self.functions)
+            run(job, self.functions, self.parked)
             return
         try:
             body = Body(job, self.functions)

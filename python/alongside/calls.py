@@ -49,7 +49,13 @@ def spawn(
             if builtin is not None and _is_inside(call) and builtin[0] != "persist":
                 builtin = None  # the engine takes whole files
         data, buffers = _packed(session, task, call)
-        return session.native.spawn(number, data, buffers, files, builtin)
+        made = session.native.spawn(number, data, buffers, files, builtin)
+        if task.options.buffer is None:
+            return made
+        from alongside.stream import Stream
+
+        first, native = made
+        return Stream(first, native, task.options.buffer)
     except _native.Refused as error:
         raise refusal(error, task, args, kwargs) from None
     finally:

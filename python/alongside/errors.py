@@ -21,6 +21,7 @@ __all__ = [
     "ConstraintError",
     "DirectionError",
     "Error",
+    "ReleaseError",
     "RemoteTraceback",
     "SerializationError",
     "SessionError",
@@ -47,6 +48,10 @@ class DirectionError(Error, TypeError):
 
 class ConstraintError(Error, ValueError):
     """An option that can never be satisfied: unknown units, too many processors, no such layer."""
+
+
+class ReleaseError(Error, RuntimeError):
+    """`release` outside of a task, of an output that the task does not have, or a second time."""
 
 
 class StorageError(Error, ValueError):

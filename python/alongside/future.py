@@ -94,6 +94,11 @@ class Future(_native.Handle, concurrent.futures.Future[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         """Wait in an event loop, without holding it up."""
+        yield from self.settled().__await__()
+        return self.result()
+
+    async def settled(self) -> None:
+        """Wait in an event loop until it is done, whether well or not."""
         if not self.done():
             import asyncio
 
@@ -107,8 +112,7 @@ class Future(_native.Handle, concurrent.futures.Future[T]):
                     return
 
             self.add_done_callback(done)
-            yield from waiter.__await__()
-        return self.result()
+            await waiter
 
     def _load(self) -> None:
         known = self.__dict__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from alongside.options import checked
@@ -10,6 +10,7 @@ from alongside.task import Task
 
 if TYPE_CHECKING:
     from alongside.future import Future
+    from alongside.stream import Stream
 
 R = TypeVar("R")
 
@@ -33,6 +34,20 @@ def io(
 @overload
 def io(
     *,
+    returns: type[Stream[Any]],
+    buffer: int = 16,
+    bandwidth: float | str | None = None,
+    size: float | str | None = None,
+    durable: bool = False,
+    priority: int = 0,
+    retries: int = 0,
+    timeout: float | None = None,
+    on_failure: str = "fail",
+    name: str | None = None,
+) -> Callable[[Callable[..., Iterator[R]]], Task[Stream[R]]]: ...
+@overload
+def io(
+    *,
     returns: int,
     bandwidth: float | str | None = None,
     size: float | str | None = None,
@@ -53,7 +68,7 @@ def io(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     `size`: bytes that it needs on the layer, a number or a text such as `"200MB"`.
     `durable`: its future is done only when the files that it wrote (`FileOut`, `FileInOut`) and
     their folders were flushed to the device.
-    The others (`returns, priority, retries, timeout, on_failure, name`) are as for `task`.
+    The others (`returns, buffer, priority, retries, timeout, on_failure, name`) are as for `task`.
 
     Raises `ConstraintError` for an option that makes no sense; the call raises it for a
     constraint that no layer can ever satisfy.

@@ -12,7 +12,9 @@ from alongside.errors import ConstraintError
 ON_FAILURE = ("fail", "ignore", "cancel_dependents")
 PRIORITY_MAX = 2**31 - 1
 RETRIES_MAX = 1_000_000
-RETURNS_MAX = 1_000
+RETURNS_MAX = 100_000
+BUFFER = 16
+BUFFER_MAX = 1_000
 TIMEOUT_S_MAX = 1e9
 
 
@@ -31,6 +33,8 @@ class Options(NamedTuple):
     tuning: str | None = None
     size: int = 0
     durable: bool = False
+    buffer: int | None = None
+    """Of a stream (`returns=Stream`): by how many values its producer may be ahead."""
 
 
 def checked(kind: str, function: Any, given: dict[str, Any]) -> Options:
@@ -51,6 +55,12 @@ def checked(kind: str, function: Any, given: dict[str, Any]) -> Options:
             values[option] = allowed[option](value)
         except (ValueError, TypeError) as error:
             raise ConstraintError(f"{name}: {option}={value!r} {error}") from None
+    if values.get("returns", 1) is None:
+        values.update(returns=1, buffer=values.get("buffer", BUFFER))
+    elif "buffer" in values:
+        raise ConstraintError(
+            f"{name}: buffer={values['buffer']} is for streams: add returns=alongside.Stream"
+        )
     if isinstance(values.get("bandwidth"), str):
         values["tuning"] = values.pop("bandwidth")
     return Options(kind, **({"cpus": 0} | values if kind == "io" else values))
@@ -65,6 +75,13 @@ def _whole(least: int, most: int) -> Callable[[Any], int]:
         return value
 
     return check
+
+
+def _returns(value: Any) -> int | None:
+    """How many values; None: a stream of them."""
+    from alongside.stream import Stream
+
+    return None if value is Stream else _whole(1, RETURNS_MAX)(value)
 
 
 def _timeout(value: Any) -> float | None:
@@ -119,7 +136,8 @@ def _flag(value: Any) -> bool:
 
 
 _SHARED: dict[str, Callable[[Any], Any]] = {
-    "returns": _whole(1, RETURNS_MAX),
+    "returns": _returns,
+    "buffer": _whole(1, BUFFER_MAX),
     "priority": _whole(-PRIORITY_MAX, PRIORITY_MAX),
     "retries": _whole(0, RETRIES_MAX),
     "timeout": _timeout,

@@ -144,6 +144,7 @@ class Session(concurrent.futures.Executor):
 
     def _drain(self, timeout: float | None = None) -> bool:
         """Waits until all tasks are over. Whether they are; raises if the session broke down."""
+        self.native.close_streams()
         try:
             return self.native.drain(timeout)
         except BaseException as error:
@@ -294,7 +295,7 @@ class Session(concurrent.futures.Executor):
         try:
             by_name = task.is_found_by_name()
             body = task if by_name else task.function
-            told = (body, by_name, task.name, task.asynchronous)
+            told = (body, by_name, task.name, task.asynchronous, task.generates)
             data, buffers = serial.pack_by_value(told)
         except Exception as error:
             raise errors.SerializationError(
@@ -318,6 +319,7 @@ class Session(concurrent.futures.Executor):
             durable=options.durable,
             asynchronous=task.asynchronous,
             returns=options.returns,
+            buffer=options.buffer,
         )
 
     def _as_task(self, fn: Callable[..., Any]) -> Task[Any]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import inspect
 import pickle
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from alongside import _context, _native, calls
+from alongside import _context, _native, calls, releasing
 from alongside.directions import OUT
 from alongside.options import Options, checked
 from alongside.signature import Table
 
 if TYPE_CHECKING:
     from alongside.future import Future
+    from alongside.stream import Stream
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -40,9 +42,10 @@ class Task(Generic[R_co]):
         self.options = options
         self.name = str(options.name or getattr(function, "__qualname__", repr(function)))
         self.asynchronous = inspect.iscoroutinefunction(function)
+        self.generates = inspect.isgeneratorfunction(function)
         _refuse(function, options, self.name, self.asynchronous)
         self.table = Table(function, self.name)
-        self._plain = self.table.plain
+        self._plain = self.table.plain and options.buffer is None
         self._least, self._most = self.table.least, self.table.most
         self._known = (0, 0)  # the number of the last session, and our number in it
 
@@ -81,20 +84,42 @@ class Task(Generic[R_co]):
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The sequential program: the function, here and now."""
+        if self.options.buffer is not None:
+            from alongside.stream import InlineStream
+
+            return InlineStream(self, args, kwargs)
+        written = self.begin_inline(args, kwargs)
+        running = releasing.Inline(self.name, self.options.returns, written)
+        token = releasing.current.set(running)
+        try:
+            value = self.function(*args, **kwargs)
+            if self.asynchronous:
+                value = _awaited(value)
+            elif self.generates:
+                releasing.drive(running, value)
+                value = None
+        finally:
+            releasing.current.reset(token)
+        value = running.finish(value)
+        self.flush_inline(written)
+        return value
+
+    def begin_inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+        """What a call of the sequential program is to write. Directories are there, and empty."""
         written = calls.written_paths(self.table, args, kwargs) if self.table.directed else []
         for parameter, path in written:
             if parameter.direction.directory and parameter.direction.number == OUT:
                 from alongside import files
 
                 files.make_anew(path, self.name)
-        value = self.function(*args, **kwargs)
-        if self.asynchronous:
-            value = _awaited(value)
+        return [path for _, path in written]
+
+    def flush_inline(self, written: list[str]) -> None:
+        """The files that the sequential program wrote in a call, down to the device."""
         if self.options.durable:
             from alongside import files
 
-            files.make_durable(path for _, path in written)
-        return value
+            files.make_durable(written)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Task[R_co]: ...
@@ -145,9 +170,16 @@ def _refuse(function: Any, options: Options, name: str, asynchronous: bool) -> N
         raise TypeError(f"{name} is a task already; decorate it once")
     if isinstance(function, type) or not callable(function):
         raise TypeError(f"{where} is for functions, not for {function!r}")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    if inspect.isasyncgenfunction(function):
+        raise TypeError(f"{where}: {name} is an asynchronous generator; make it a plain one")
+    generates = inspect.isgeneratorfunction(function)
+    if options.buffer is not None and not generates:
+        raise TypeError(f"{where}: {name} has returns=Stream, so it has to be a generator: `yield`")
+    if generates and options.buffer is None and options.returns == 1:
         raise TypeError(
-            f"{where}: {name} is a generator, which cannot leave its process; return a list"
+            f"{where}: {name} is a generator: say how many values it yields, with returns=2 or "
+            "more (each yield then hands over the next output), or returns=alongside.Stream if "
+            "nobody knows; or return a list"
         )
     if asynchronous and options.kind != "io":
         raise TypeError(f"{where}: {name} is async, which is for I/O tasks; use @alongside.io")
@@ -173,7 +205,7 @@ def _awaited(value: Coroutine[Any, Any, R] | Awaitable[R]) -> R:
         except BaseException as raised:
             error.append(raised)
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=contextvars.copy_context().run, args=[run])
     thread.start()
     thread.join()
     if error:
@@ -196,6 +228,18 @@ def task(
 @overload
 def task(
     *,
+    returns: type[Stream[Any]],
+    buffer: int = 16,
+    cpus: int = 1,
+    priority: int = 0,
+    retries: int = 0,
+    timeout: float | None = None,
+    on_failure: str = "fail",
+    name: str | None = None,
+) -> Callable[[Callable[..., Iterator[R]]], Task[Stream[R]]]: ...
+@overload
+def task(
+    *,
     returns: int,
     cpus: int = 1,
     priority: int = 0,
@@ -208,7 +252,10 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a compute task. Used bare, or with options:
 
     `cpus`: processors that it takes while it runs (at least 1).
-    `returns`: how many values it returns; 2 or more give a tuple of futures.
+    `returns`: how many values it returns; 2 or more give a tuple of futures. A generator function
+    hands over the next one with each `yield`, any other function may do so with `release`.
+    `returns=alongside.Stream` of a generator function gives a `Stream` of as many as it yields.
+    `buffer`: by how many values the producer of a stream may be ahead of its consumers (16).
     `priority`: higher runs first.
     `retries`: how often it is run again after a failure or the loss of its worker.
     `timeout`: seconds from its start to the moment it is given up.

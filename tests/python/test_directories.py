@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -229,6 +230,20 @@ def test_a_task_that_fails_leaves_what_was_there(storage, tmp_path):
             half("slow/tree").result(LONG)
     assert tree(tmp_path / "slow/tree") == {"a": "1"}
     assert not left_in(tmp_path)
+
+
+def test_a_directory_can_be_released_before_its_task_ends(session):
+    @al.io
+    def early(path: al.DirOut, gate):
+        Path(path, "a").write_text("1")
+        al.release(path)
+        while not os.path.exists(gate):
+            time.sleep(0.01)
+
+    made = early("tree", os.path.abspath("gate"))
+    assert contents("tree").result(LONG) == {"a": "1"} and not made.done()
+    Path("gate").touch()
+    made.result(LONG)
 
 
 def test_files_in_it_keep_to_the_emulated_bandwidth_of_its_layer(tmp_path, monkeypatch):

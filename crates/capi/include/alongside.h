@@ -213,6 +213,12 @@ typedef struct al_task {
  * runtime does not run (or is being stopped). */
 int al_spawn(const al_task *task);
 
+/* The calling task is done with what it writes at its access of this position in al_task.accesses:
+ * tasks that read it run from now on, beside the rest of the task, which does not write it any
+ * more. Tasks that write it wait for the end. A second time does nothing. -EINVAL: in no task, it
+ * has no such access, or it only reads there. */
+int al_release(unsigned access);
+
 /* Waits for every task that was spawned by the caller: in a task its children (the task pauses),
  * else all tasks. 0, or the first error of a non-blocking operation that nobody asked about, or of
  * a task that failed (al_fail), once. -EDEADLK: in a polling service or a `drop` that a worker

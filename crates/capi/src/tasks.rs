@@ -160,6 +160,12 @@ unsafe fn read(access: &AlAccess) -> Result<Access, &'static str> {
     Ok(Access { base: access.base as usize, direction, region })
 }
 
+/// The calling task is done with the data of one of its accesses.
+#[no_mangle]
+pub extern "C" fn al_release(access: c_uint) -> c_int {
+    status(Runtime::release(access))
+}
+
 /// Waits for everything that the caller spawned.
 #[no_mangle]
 pub extern "C" fn al_taskwait() -> c_int {

@@ -69,6 +69,17 @@ pub struct Path<'a> {
     pub limiter: Option<u32>,
 }
 
+/// How far the producer of a stream may go, counted over all its runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credit {
+    /// Values that earlier runs handed over: this one makes them again and hands over the next.
+    pub made: u64,
+    /// Values after which it waits for its consumers.
+    pub granted: u64,
+    /// Nobody wants another value.
+    pub closed: bool,
+}
+
 /// One run of a task body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run<'a> {
@@ -92,6 +103,8 @@ pub struct Run<'a> {
     pub writes: List<u32>,
     /// Whether the files that it wrote are to be on the disk when it ends.
     pub durable: bool,
+    /// Its output is a stream, of values that it hands over one by one.
+    pub stream: Option<Credit>,
 }
 
 /// From the driver to a worker.
@@ -131,6 +144,15 @@ pub enum ToWorker<'a> {
         request: u64,
         /// Where, or `None`: the store is full.
         offset: Option<u64>,
+    },
+    /// The producer of a stream may go further, or need not.
+    Granted {
+        /// The claim of its run.
+        claim: u64,
+        /// How far.
+        granted: u64,
+        /// Nobody wants another value.
+        closed: bool,
     },
     /// Run what was sent before, then end.
     Stop,
@@ -221,6 +243,35 @@ pub enum FromWorker<'a> {
         /// The value.
         blob: Blob<'a>,
     },
+    /// A running task is done with one of its files.
+    ReleasedFile {
+        /// Which task.
+        task: u64,
+        /// Which run of it.
+        attempt: u32,
+        /// Which of its paths.
+        path: u32,
+    },
+    /// A running task hands over the next value of its stream.
+    Yielded {
+        /// Which task.
+        task: u64,
+        /// Which run of it.
+        attempt: u32,
+        /// Which value, from 0, counted over all runs.
+        number: u64,
+        /// The value.
+        blob: Blob<'a>,
+    },
+    /// The producer of a stream waits for its consumers, and other tasks run meanwhile.
+    Stalled {
+        /// Which task.
+        task: u64,
+        /// Which run of it.
+        attempt: u32,
+        /// How far it knows that it may go.
+        granted: u64,
+    },
 }
 
 const FUNCTION: u8 = 1;
@@ -229,6 +280,7 @@ const RUN: u8 = 3;
 const RUN_PLACED: u8 = 4;
 const ALLOCATED: u8 = 5;
 const STOP: u8 = 6;
+const GRANTED: u8 = 7;
 const READY: u8 = 65;
 const ENDED: u8 = 66;
 const ENDED_PLACED: u8 = 67;
@@ -236,6 +288,9 @@ const ALLOC: u8 = 68;
 const FREE: u8 = 69;
 const UNPIN: u8 = 70;
 const RELEASED: u8 = 71;
+const YIELDED: u8 = 72;
+const STALLED: u8 = 73;
+const RELEASED_FILE: u8 = 74;
 
 fn put_blob(out: &mut Writer<'_>, blob: &Blob<'_>) {
     match *blob {
@@ -293,6 +348,11 @@ impl<'a> Run<'a> {
         out.u32(self.returns);
         out.list(&self.writes, |out, index| out.u32(*index));
         out.bool(self.durable);
+        out.option(self.stream, |out, credit| {
+            out.u64(credit.made);
+            out.u64(credit.granted);
+            out.bool(credit.closed);
+        });
     }
 
     fn decode(from: &mut Reader<'a>) -> Result<Self, Malformed> {
@@ -307,6 +367,10 @@ impl<'a> Run<'a> {
             returns: from.u32()?,
             writes: from.list(Reader::u32)?,
             durable: from.bool()?,
+            stream: from.option(|from| {
+                let (made, granted, closed) = (from.u64()?, from.u64()?, from.bool()?);
+                Ok(Credit { made, granted, closed })
+            })?,
         })
     }
 }
@@ -342,6 +406,12 @@ impl<'a> ToWorker<'a> {
                 out.u64(*request);
                 out.option(*offset, Writer::u64);
             }
+            ToWorker::Granted { claim, granted, closed } => {
+                out.u8(GRANTED);
+                out.u64(*claim);
+                out.u64(*granted);
+                out.bool(*closed);
+            }
             ToWorker::Stop => out.u8(STOP),
         }
     }
@@ -365,6 +435,10 @@ impl<'a> ToWorker<'a> {
             ALLOCATED => {
                 let (request, offset) = (from.u64()?, from.option(Reader::u64)?);
                 ToWorker::Allocated { request, offset }
+            }
+            GRANTED => {
+                let (claim, granted, closed) = (from.u64()?, from.u64()?, from.bool()?);
+                ToWorker::Granted { claim, granted, closed }
             }
             STOP => ToWorker::Stop,
             _ => return Err(from.bad("no record for a worker has this tag")),
@@ -472,6 +546,25 @@ impl<'a> FromWorker<'a> {
                 out.u32(*output);
                 put_blob(out, blob);
             }
+            FromWorker::ReleasedFile { task, attempt, path } => {
+                out.u8(RELEASED_FILE);
+                out.u64(*task);
+                out.u32(*attempt);
+                out.u32(*path);
+            }
+            FromWorker::Yielded { task, attempt, number, blob } => {
+                out.u8(YIELDED);
+                out.u64(*task);
+                out.u32(*attempt);
+                out.u64(*number);
+                put_blob(out, blob);
+            }
+            FromWorker::Stalled { task, attempt, granted } => {
+                out.u8(STALLED);
+                out.u64(*task);
+                out.u32(*attempt);
+                out.u64(*granted);
+            }
         }
     }
 
@@ -490,6 +583,22 @@ impl<'a> FromWorker<'a> {
                 attempt: from.u32()?,
                 output: from.u32()?,
                 blob: get_blob(from)?,
+            },
+            RELEASED_FILE => FromWorker::ReleasedFile {
+                task: from.u64()?,
+                attempt: from.u32()?,
+                path: from.u32()?,
+            },
+            YIELDED => FromWorker::Yielded {
+                task: from.u64()?,
+                attempt: from.u32()?,
+                number: from.u64()?,
+                blob: get_blob(from)?,
+            },
+            STALLED => FromWorker::Stalled {
+                task: from.u64()?,
+                attempt: from.u32()?,
+                granted: from.u64()?,
             },
             _ => return Err(from.bad("no record from a worker has this tag")),
         };

@@ -22,7 +22,7 @@ pub use crate::pins::View;
 use crate::process::{Kind, ENVIRONMENT};
 use crate::ring::{Consumer, Producer};
 use crate::sys::{self, Epoll, Linger, Turns, ON_END, ON_RING};
-use crate::wire::{FromWorker, Outcome, INLINE_BYTES_MAX};
+use crate::wire::{Credit, FromWorker, Outcome, INLINE_BYTES_MAX};
 pub use run::{Allocation, Assignment, Function, Output, StoreFull};
 pub(crate) use shared::{lock, Shared};
 use shared::{Inbox, Out, Queued, Waiter, BELL_TAG, LIFE_TAG};
@@ -68,6 +68,8 @@ pub enum Next {
     Run(Assignment),
     /// Drop what was kept for this function.
     ForgetFunction(u64),
+    /// The producer of a stream, of the run with this claim, can go on if it waits.
+    Granted(u64),
     /// Nothing more will come.
     Stop,
 }
@@ -129,6 +131,7 @@ impl Worker {
                     lock(&self.0.functions).remove(&id);
                     return Next::ForgetFunction(id);
                 }
+                Some(Queued::Granted(claim)) => return Next::Granted(claim),
                 None => return Next::Stop,
             }
         }
@@ -181,11 +184,53 @@ impl Worker {
         Ok(())
     }
 
-    /// Hands one output over before the end of the run.
-    pub fn release(&self, assignment: &Assignment, output: u32, value: Output) {
+    /// Hands one output over before the end of the run. `false`: the run did so before, and
+    /// `value` is dropped.
+    pub fn release(&self, assignment: &mut Assignment, output: u32, value: Output) -> bool {
+        assert!(!assignment.ended, "a run hands over before it ends");
+        let is_first = assignment.released.insert(output);
+        if is_first {
+            let (task, attempt) = (assignment.task, assignment.attempt);
+            self.0.push(&FromWorker::Released { task, attempt, output, blob: value.blob() });
+            value.handed_over();
+        }
+        is_first
+    }
+
+    /// Is done with a file, by its position among the paths of the run. `false`: it was before.
+    pub fn release_file(&self, assignment: &mut Assignment, path: u32) -> bool {
+        assert!(!assignment.ended, "a run hands over before it ends");
+        let is_first = assignment.released_files.insert(path);
+        if is_first {
+            let (task, attempt) = (assignment.task, assignment.attempt);
+            self.0.push(&FromWorker::ReleasedFile { task, attempt, path });
+        }
+        is_first
+    }
+
+    /// Hands over the next value of a stream; `number` counts over all runs.
+    pub fn yielded(&self, assignment: &Assignment, number: u64, value: Output) {
+        assert!(!assignment.ended, "a run hands over before it ends");
         let (task, attempt) = (assignment.task, assignment.attempt);
-        self.0.push(&FromWorker::Released { task, attempt, output, blob: value.blob() });
+        self.0.push(&FromWorker::Yielded { task, attempt, number, blob: value.blob() });
         value.handed_over();
+    }
+
+    /// How far the producer of a stream may go, as far as the driver has said; `None`: the run
+    /// is no such producer.
+    pub fn credit(&self, assignment: &Assignment) -> Option<Credit> {
+        self.0.credit(assignment.claim)
+    }
+
+    /// The producer of a stream has made as much as it may, and waits: [`Next::Granted`] will
+    /// come, perhaps before this returns. `false`: it may go on, or need not, already.
+    pub fn stall(&self, assignment: &Assignment, made: u64) -> bool {
+        let stalls = self.0.stall(assignment.claim, made);
+        if stalls {
+            let (task, attempt) = (assignment.task, assignment.attempt);
+            self.0.push(&FromWorker::Stalled { task, attempt, granted: made });
+        }
+        stalls
     }
 
     /// The emulated bandwidths.
@@ -246,6 +291,7 @@ impl Inherited {
             buffer: Vec::new(),
             queue: VecDeque::new(),
             answers: HashMap::new(),
+            streams: HashMap::new(),
             stop: false,
             led: false,
             linger: Linger::default(),

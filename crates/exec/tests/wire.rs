@@ -1,7 +1,8 @@
 //! Records come back as they were sent, and no bytes at all make a decoder panic.
 
 use exec::wire::{
-    Blob, Ended, FromWorker, InputMode, List, Outcome, Path, Run, ToWorker, RECORD_BYTES_MAX,
+    Blob, Credit, Ended, FromWorker, InputMode, List, Outcome, Path, Run, ToWorker,
+    RECORD_BYTES_MAX,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -72,6 +73,7 @@ proptest! {
         returns in any::<u32>(),
         writes in vec(any::<u32>(), 0..6),
         durable in any::<bool>(),
+        stream in option::of(any::<(u64, u64, bool)>()),
     ) {
         let paths: Vec<_> = paths;
         to_worker(&ToWorker::Run(Run {
@@ -85,6 +87,7 @@ proptest! {
             returns,
             writes: List::from_vec(writes),
             durable,
+            stream: stream.map(|(made, granted, closed)| Credit { made, granted, closed }),
         }))?;
     }
 
@@ -102,6 +105,7 @@ proptest! {
         to_worker(&ToWorker::ForgetFunction { id })?;
         to_worker(&ToWorker::RunPlaced { claim: id, offset: len, len })?;
         to_worker(&ToWorker::Allocated { request: id, offset })?;
+        to_worker(&ToWorker::Granted { claim: id, granted: len, closed: asynchronous })?;
         to_worker(&ToWorker::Stop)?;
     }
 
@@ -138,6 +142,10 @@ proptest! {
         from_worker(&FromWorker::Free { offset: request })?;
         from_worker(&FromWorker::Unpin { offsets: List::from_vec(offsets) })?;
         from_worker(&FromWorker::Released { task, attempt, output, blob: blob.blob() })?;
+        from_worker(&FromWorker::ReleasedFile { task, attempt, path: output })?;
+        let number = request;
+        from_worker(&FromWorker::Yielded { task, attempt, number, blob: blob.blob() })?;
+        from_worker(&FromWorker::Stalled { task, attempt, granted: bytes })?;
     }
 
     #[test]

@@ -197,6 +197,44 @@ impl<F: Clone> Graph<F> {
         single
     }
 
+    /// A task is done with data in place that it writes, by the position of the access: who reads
+    /// them goes on. Who writes them waits for its end. `false`: as [`Graph::release`].
+    pub fn release_in_place(&mut self, task: TaskId, access: usize, node: u32) -> bool {
+        let Some(id) = self.bound(task).get(access).and_then(|bound| bound.write) else {
+            return false;
+        };
+        let in_place = self.tasks.get(task.0).is_some_and(|node| node.in_place.contains(&id));
+        let version = self.versions.get(id.0).filter(|_| in_place);
+        let pending = version.is_some_and(|it| matches!(it.standing, Standing::Pending));
+        if pending {
+            self.available(id, 0, node);
+        }
+        pending
+    }
+
+    /// A task hands over the latest value of a stream: its output becomes another version, named
+    /// once, that is still to come. `None`: as [`Graph::release`].
+    pub fn renew(
+        &mut self,
+        task: TaskId,
+        output: usize,
+        size: u64,
+        node: u32,
+    ) -> Option<VersionId> {
+        if !self.release(task, output, size, node) {
+            return None;
+        }
+        let next = self.new_version(task, 1);
+        let node = self.tasks.get_mut(task.0).expect("it has outputs");
+        node.outputs[output] = next;
+        Some(next)
+    }
+
+    /// How many tasks that are not over have a version to read; `None`: it is obsolete.
+    pub fn readers(&self, version: VersionId) -> Option<u32> {
+        self.versions.get(version.0).map(|version| version.readers)
+    }
+
     fn available(&mut self, id: VersionId, size: u64, node: u32) {
         let Some(version) = self.versions.get_mut(id.0) else { return };
         if !matches!(version.standing, Standing::Pending) {

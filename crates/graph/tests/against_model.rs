@@ -42,6 +42,7 @@ enum Op {
     Cancel(usize),
     TimeOut(usize),
     Release(usize, usize),
+    ReleaseInPlace(usize, usize),
     Current(usize),
     Forget(usize),
     Drop(usize),
@@ -72,6 +73,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => any.clone().prop_map(Op::Cancel),
         1 => any.clone().prop_map(Op::TimeOut),
         1 => (any.clone(), any.clone()).prop_map(|(task, output)| Op::Release(task, output)),
+        1 => (any.clone(), any.clone()).prop_map(|(task, at)| Op::ReleaseInPlace(task, at)),
         1 => any.clone().prop_map(Op::Current),
         2 => any.clone().prop_map(Op::Forget),
         1 => prop::bool::weighted(0.1).prop_flat_map(move |_| any.clone().prop_map(Op::Drop)),
@@ -151,6 +153,14 @@ impl World {
                 let expected = self.model.release(*version);
                 let taken = self.graph.release(id, output % outputs.len(), 8, 0);
                 assert_eq!(taken, expected, "release of {version:?}");
+            }
+            Op::ReleaseInPlace(at, access) => {
+                let Some(id) = pick(running, *at) else { return };
+                let writes: Vec<_> = self.graph.bound(id).iter().map(|bound| bound.write).collect();
+                let access = access % (writes.len() + 1);
+                let version = writes.get(access).copied().flatten();
+                let expected = version.is_some_and(|it| self.model.release_in_place(it));
+                assert_eq!(self.graph.release_in_place(id, access, 0), expected, "{version:?}");
             }
             Op::Current(at) => {
                 let datum = self.data[at % self.data.len()];

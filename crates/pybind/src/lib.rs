@@ -18,6 +18,7 @@ mod ring;
 mod session;
 mod slots;
 mod statistics;
+mod stream;
 mod tiers;
 mod tuned;
 mod worker;
@@ -39,6 +40,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::Session>()?;
     module.add_class::<statistics::FunctionStatistics>()?;
     module.add_class::<statistics::Statistics>()?;
+    module.add_class::<stream::Stream>()?;
     module.add_class::<tuned::Tuned>()?;
     module.add_class::<worker::Assignment>()?;
     module.add_class::<worker::Worker>()?;

@@ -22,6 +22,7 @@ use crate::handle::{duration, future, waited, Core, Handle};
 use crate::machine::{self, Layer, Limiter};
 use crate::slots;
 use crate::statistics::Statistics;
+use crate::stream::Stream;
 use crate::tuned::{self, LearnedLine};
 
 /// `None`, pickled.
@@ -153,7 +154,7 @@ impl Session {
 
     /// Makes a function known. Gives its number.
     #[pyo3(signature = (name, data, buffers, *, io, cpus, priority, retries, timeout, on_failure,
-                        bandwidth, tuning, size, durable, asynchronous, returns))]
+                        bandwidth, tuning, size, durable, asynchronous, returns, buffer=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments of one Python call
     fn function(
         &self,
@@ -173,6 +174,7 @@ impl Session {
         durable: bool,
         asynchronous: bool,
         returns: u32,
+        buffer: Option<u32>,
     ) -> PyResult<u64> {
         let name: Arc<str> = name.into();
         let spec = FunctionSpec {
@@ -191,6 +193,7 @@ impl Session {
             durable,
             asynchronous,
             returns,
+            buffer,
         };
         let (constraint, tuning) = (spec.constraint, spec.tuning);
         if let Err(text) = py.detach(|| self.inner.measure_for(constraint, tuning)) {
@@ -209,7 +212,8 @@ impl Session {
         self.inner.forget_function(function);
     }
 
-    /// Submits a call whose inputs were noted while it was pickled. Gives a future, or a tuple.
+    /// Submits a call whose inputs were noted while it was pickled. Gives a future, or a tuple; of
+    /// a stream its first future and the stream.
     /// `builtin` is what the engine is to do of it: `(name, offset, size)`.
     #[pyo3(signature = (function, data, buffers, files=None, builtin=None))]
     fn spawn<'py>(
@@ -233,10 +237,17 @@ impl Session {
         let builtin = builtin.map(self::builtin).transpose()?;
         let (inputs, overrides) = (slots::take(), Overrides::default());
         let call = Call { function, arguments, inputs, files: uses, builtin, overrides };
-        let Spawned { returns: handles, .. } = self.inner.spawn(call).map_err(errors::refused)?;
+        let Spawned { returns: handles, stream, .. } =
+            self.inner.spawn(call).map_err(errors::refused)?;
         let mut futures = Vec::with_capacity(handles.len());
         for handle in handles {
             futures.push(self.future(py, handle, Some(name.clone()))?);
+        }
+        if let Some(inner) = stream {
+            let future_type = self.future_type.clone_ref(py);
+            let stream = Stream { inner, session: self.number, name, future_type };
+            let first = futures.pop().ok_or_else(|| errors::session("a stream has a future"))?;
+            return Ok((first, stream).into_pyobject(py)?.into_any());
         }
         if returns == 1 {
             return futures.pop().ok_or_else(|| errors::session("a task without a future"));
@@ -338,6 +349,11 @@ impl Session {
         let handles: Vec<_> = handles.iter().map(|handle| handle.get().inner().clone()).collect();
         waited(py, |interrupted| self.inner.wait(&handles, WaitFor::All, timeout, interrupted))?;
         Ok(handles.iter().all(runtime::Handle::is_resolved))
+    }
+
+    /// Ends the producers of all streams: nobody will take their values.
+    fn close_streams(&self) {
+        self.inner.close_streams();
     }
 
     /// Waits until all tasks are over, at most `timeout` seconds. Whether they are.

@@ -47,7 +47,8 @@ impl Worker {
         self.0.ready();
     }
 
-    /// Waits for a run; or the number of a function to forget, or None at the end.
+    /// Waits for a run; or the number of a function to forget, or (in a tuple) the claim of a run
+    /// whose stream may go on, or None at the end.
     #[allow(clippy::should_implement_trait)] // the name that the loop reads well with
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         Ok(match py.detach(|| self.0.next()) {
@@ -57,6 +58,7 @@ impl Worker {
                 Some(Bound::new(py, Assignment { worker, inner })?.into_any())
             }
             Next::ForgetFunction(id) => Some(id.into_pyobject(py)?.into_any()),
+            Next::Granted(claim) => Some((claim,).into_pyobject(py)?.into_any()),
             Next::Stop => None,
         })
     }
@@ -127,7 +129,8 @@ impl Assignment {
             && run.paths.is_empty()
             && run.writes.is_empty()
             && run.returns == 1
-            && !run.durable;
+            && !run.durable
+            && run.stream.is_none();
         if let Blob::Inline(bytes) = run.arguments {
             let block = parsed(bytes)?;
             if block.buffers.is_empty() {
@@ -203,6 +206,54 @@ impl Assignment {
             places.push((text.into_any().unbind(), limiter));
         }
         Ok(places)
+    }
+
+    /// Hands an output over before the end of the run. False: the run did so before.
+    fn release(&self, py: Python<'_>, output: u32, packed: Packed<'_>) -> PyResult<bool> {
+        let value = self.output(py, &packed)?;
+        Ok(self.worker.release(&mut self.inner(), output, value))
+    }
+
+    /// It is done with a file, by its position among `places`. False: it was before.
+    fn release_file(&self, path: u32) -> bool {
+        self.worker.release_file(&mut self.inner(), path)
+    }
+
+    /// The outputs that it handed over, lowest first.
+    #[getter]
+    fn released(&self) -> Vec<u32> {
+        self.inner().released().collect()
+    }
+
+    /// A number that no other run in this process has meanwhile.
+    #[getter]
+    fn claim(&self) -> u64 {
+        self.inner().claim()
+    }
+
+    /// How many values of its stream earlier runs handed over; None: its value is no stream.
+    #[getter]
+    fn made(&self) -> Option<u64> {
+        self.inner().run().stream.map(|stream| stream.made)
+    }
+
+    /// How many values of its stream it may hand over, counted over all runs, and whether nobody
+    /// wants more.
+    fn credit(&self) -> (u64, bool) {
+        let credit = self.worker.credit(&self.inner());
+        credit.map_or((0, true), |credit| (credit.granted, credit.closed))
+    }
+
+    /// Hands over the next value of its stream; `number` counts over all runs.
+    fn yielded(&self, py: Python<'_>, number: u64, packed: Packed<'_>) -> PyResult<()> {
+        let value = self.output(py, &packed)?;
+        self.worker.yielded(&self.inner(), number, value);
+        Ok(())
+    }
+
+    /// It waits, having handed over as many values as it may. False: it may hand over more.
+    fn stall(&self, made: u64) -> bool {
+        self.worker.stall(&self.inner(), made)
     }
 
     /// The run ended well: hands over the returns, then the written inputs.

@@ -41,6 +41,7 @@ fn start(workers: usize) -> (Session, u64, u64) {
             durable: false,
             asynchronous: false,
             returns: 1,
+            buffer: None,
         };
         session.function(spec).expect("alive")
     };

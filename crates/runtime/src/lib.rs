@@ -50,7 +50,7 @@ pub use sched::{
 pub use session::Session;
 pub use shell::{
     Builtin, Call, FileUse, FunctionSpec, Input, Overrides, SessionError, SpawnError, Spawned,
-    StartError,
+    StartError, Stream,
 };
 pub use statistics::{FunctionStatistics, Statistics};
 pub use storage::{LayerSpec, Scope, Storage, StorageError};

@@ -340,6 +340,13 @@ impl Session {
         futures::wait(handles, until, timeout, interrupted)
     }
 
+    /// No producer of a stream goes on: nobody will take its values.
+    pub fn close_streams(&self) {
+        let shared = self.shared();
+        // A session that ended has closed them.
+        let _ = shared.with(|state| state.close_streams(shared));
+    }
+
     /// Waits until no task is left.
     pub fn drain(
         &self,

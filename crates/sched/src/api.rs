@@ -310,6 +310,35 @@ pub enum Event {
         /// Its bytes.
         size: u64,
     },
+    /// A task is done with data in place that it writes: those who read them can begin. It does
+    /// not run again if it fails.
+    ReleasedInPlace {
+        /// Which task.
+        task: TaskId,
+        /// Position of the access in [`TaskSpec::accesses`].
+        access: u32,
+    },
+    /// A task handed over the next value of the stream that is its first output: that is another
+    /// version now ([`Sched::outputs`](crate::Sched::outputs)), still to come.
+    Yielded {
+        /// Which task.
+        task: TaskId,
+        /// The bytes of the value.
+        size: u64,
+    },
+    /// A body waits for the consumers of its stream: it gives its processor back, or its slot and
+    /// its grant, and goes on after `Resume`.
+    Stalled {
+        /// Which task.
+        task: TaskId,
+        /// Where.
+        executor: ExecutorId,
+    },
+    /// A body that stalled can go on, as soon as its executor takes it.
+    Resume {
+        /// Which task.
+        task: TaskId,
+    },
     /// The executor gave a task back that it had not begun (answer to `Recall`).
     Recalled {
         /// Which task.
@@ -424,6 +453,13 @@ pub enum Instruction {
         /// Which task.
         task: TaskId,
         /// From where.
+        executor: ExecutorId,
+    },
+    /// Let a body that stalled go on.
+    Resume {
+        /// Which task.
+        task: TaskId,
+        /// Where.
         executor: ExecutorId,
     },
     /// End an executor at once. `ExecutorLost` follows; replace it.

@@ -80,6 +80,42 @@ impl Sched {
         }
     }
 
+    /// Data in place are handed over early. Another run would write them anew under their readers.
+    pub(crate) fn release_in_place(&mut self, task: TaskId, access: u32) {
+        let Some(record) = self.record(task) else { return };
+        let node = self.node_of(record);
+        if self.graph.release_in_place(task, access as usize, node) {
+            let record = self.live(task);
+            (record.retries_left, record.is_last_run) = (0, true);
+        }
+    }
+
+    /// A body waits for its consumers: its executor can take another task, and so can its layer.
+    pub(crate) fn stalled(&mut self, task: TaskId, executor: ExecutorId) {
+        let at = self.record(task).filter(|record| record.executor == Some(executor));
+        match at.map(|at| at.state) {
+            Some(State::Sent) => self.step(task, Input::Pause),
+            // It waits for the end of its executor, and holds up nobody else there.
+            Some(State::Abandoned) => {}
+            _ => return,
+        }
+        self.executors.set_aside(executor, task);
+        let at = self.executors.all.get_mut(&executor).expect("it holds the task");
+        let grant = at.find_mut(task).and_then(|sent| sent.grant.take());
+        if let Some((layer, constraint)) = grant {
+            self.give_back(layer, constraint);
+            self.off_layer(task, layer, None);
+        }
+    }
+
+    /// A body that stalled can go on: before others, once its executor has nothing else to do.
+    pub(crate) fn resume(&mut self, task: TaskId) {
+        let at = self.record(task).filter(|record| record.state == State::Paused);
+        if let Some(executor) = at.and_then(|record| record.executor) {
+            self.executors.wants_back(executor, task);
+        }
+    }
+
     /// A task is over, and well as far as its dependents go.
     fn finish(
         &mut self,
@@ -280,6 +316,7 @@ impl Sched {
             }
             self.live(task).failure = Some(failure);
         }
+        self.executors.wants_no_more(id, task);
         let executor = self.executors.all.get_mut(&id).expect("it holds the task");
         executor.find_mut(task).expect("it holds the task").abandoned = true;
         let retiring = executor.retiring;

@@ -1,6 +1,6 @@
 //! Executors and nodes: who can take how much, and what was sent to whom.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -23,6 +23,8 @@ pub(crate) struct Executor {
     pub(crate) sent: SentLine,
     /// Tasks whose bodies gave their processor back.
     pub(crate) aside: BTreeMap<TaskId, Sent>,
+    /// Those among them that can go on, in order. Until then it takes no other compute task.
+    pub(crate) resuming: VecDeque<TaskId>,
     /// Takes nothing new; is ended when only abandoned tasks are left.
     pub(crate) retiring: bool,
     pub(crate) killed: bool,
@@ -143,7 +145,7 @@ impl Node {
             self.io_running =
                 if counts { self.io_running + running } else { self.io_running - running };
         }
-        if executor.retiring {
+        if executor.retiring || (executor.kind == Kind::Compute && !executor.resuming.is_empty()) {
             return;
         }
         if executor.kind != Kind::Compute {
@@ -191,6 +193,8 @@ pub(crate) struct Executors {
     /// Something changed for I/O tasks since they were last looked at: one came, or one of the
     /// executors that run them, or what it holds (and with it a layer), is another.
     pub(crate) io_changed: bool,
+    /// Those with tasks that stalled and can go on.
+    resuming: BTreeSet<ExecutorId>,
     /// Nodes on which something changed since tasks were last sent, each once.
     touched: Vec<usize>,
     /// Nodes with an idle compute executor, where there are several nodes.
@@ -201,9 +205,17 @@ impl Executors {
     pub(crate) fn new(processors: &[u32], pipeline: Pipeline) -> Executors {
         let node = |count: &u32| Node { processors: *count, ..Node::default() };
         let nodes = processors.iter().map(node).collect();
-        let (touched, idle_nodes) = (Vec::new(), BTreeSet::new());
-        let (all, io_free, io_running, io_changed) = (BTreeMap::new(), 0, 0, false);
-        Executors { all, nodes, pipeline, io_free, io_running, io_changed, touched, idle_nodes }
+        Executors {
+            all: BTreeMap::new(),
+            nodes,
+            pipeline,
+            io_free: 0,
+            io_running: 0,
+            io_changed: false,
+            resuming: BTreeSet::new(),
+            touched: Vec::new(),
+            idle_nodes: BTreeSet::new(),
+        }
     }
 
     pub(crate) fn add(
@@ -214,11 +226,17 @@ impl Executors {
         (slots, extra): (u32, u32),
     ) {
         assert!((node.0 as usize) < self.nodes.len(), "the driver names a known node");
-        let sent = SentLine::default();
-        let aside = BTreeMap::new();
-        let extra = if kind == Kind::Io { extra } else { 0 };
-        let new =
-            Executor { kind, node, slots, extra, sent, aside, retiring: false, killed: false };
+        let new = Executor {
+            kind,
+            node,
+            slots,
+            extra: if kind == Kind::Io { extra } else { 0 },
+            sent: SentLine::default(),
+            aside: BTreeMap::new(),
+            resuming: VecDeque::new(),
+            retiring: false,
+            killed: false,
+        };
         let free = new.free_all();
         let old = self.all.insert(id, new);
         assert!(old.is_none(), "{id:?} is a new executor");
@@ -306,10 +324,69 @@ impl Executors {
         }
     }
 
+    /// A task that was set aside can go on.
+    pub(crate) fn wants_back(&mut self, id: ExecutorId, task: TaskId) {
+        let executor = self.all.get(&id).expect("it holds the task");
+        if !executor.resuming.contains(&task) {
+            self.change(id, |executor| executor.resuming.push_back(task));
+            self.resuming.insert(id);
+        }
+    }
+
+    /// The next task that was set aside and has a processor, or a slot, again.
+    pub(crate) fn pop_resumed(&mut self) -> Option<(ExecutorId, TaskId)> {
+        let found = self.resuming.iter().copied().find(|id| self.has_room_again(*id))?;
+        let task = self.all[&found].resuming[0];
+        let executor = self.all.get_mut(&found).expect("just found");
+        let sent = executor.aside.remove(&task).expect("set aside before");
+        self.change(found, |executor| {
+            executor.resuming.pop_front();
+            executor.sent.push(sent);
+        });
+        self.no_longer_resuming(found);
+        Some((found, task))
+    }
+
+    /// Whether the first task that wants to go on at an executor can.
+    fn has_room_again(&self, id: ExecutorId) -> bool {
+        let executor = &self.all[&id];
+        if executor.kind.is_io() {
+            return (executor.sent.len() as u32) < executor.slots + executor.extra;
+        }
+        let node = &self.nodes[executor.node.0 as usize];
+        let cpus = executor.resuming.front().and_then(|task| executor.aside.get(task));
+        executor.sent.len() == 0
+            && cpus.is_some_and(|sent| node.busy + sent.cpus <= node.processors)
+    }
+
+    /// Whether a task waits for processors of a node that others would take.
+    pub(crate) fn is_reserved(&self, node: usize) -> bool {
+        self.resuming.iter().any(|id| {
+            let executor = &self.all[id];
+            let waits = executor.kind == Kind::Compute && executor.sent.len() == 0;
+            waits && executor.node.0 as usize == node
+        })
+    }
+
+    /// A task that was set aside will not go on.
+    pub(crate) fn wants_no_more(&mut self, id: ExecutorId, task: TaskId) {
+        if self.all.get(&id).is_some_and(|executor| executor.resuming.contains(&task)) {
+            self.change(id, |executor| executor.resuming.retain(|other| *other != task));
+            self.no_longer_resuming(id);
+        }
+    }
+
+    fn no_longer_resuming(&mut self, id: ExecutorId) {
+        if self.all.get(&id).is_none_or(|executor| executor.resuming.is_empty()) {
+            self.resuming.remove(&id);
+        }
+    }
+
     /// Takes a task off an executor.
     pub(crate) fn take(&mut self, id: ExecutorId, task: TaskId) -> Option<Sent> {
         let executor = self.all.get_mut(&id)?;
         if let Some(sent) = executor.aside.remove(&task) {
+            self.wants_no_more(id, task);
             return Some(sent);
         }
         if !executor.sent.contains(task) {
@@ -329,6 +406,7 @@ impl Executors {
 
     pub(crate) fn remove(&mut self, id: ExecutorId) -> Option<Executor> {
         let executor = self.all.remove(&id)?;
+        self.resuming.remove(&id);
         let at = executor.node.0 as usize;
         self.nodes[at].count(id, &executor, self.pipeline.tasks_max, false);
         self.io_free -= executor.free_all();
@@ -382,6 +460,11 @@ impl Executors {
         again.nodes = self.nodes.iter().map(|_| Node::default()).collect();
         for (id, executor) in &self.all {
             executor.sent.validate()?;
+            let listed = self.resuming.contains(id);
+            let aside = executor.resuming.iter().all(|task| executor.aside.contains_key(task));
+            if listed == executor.resuming.is_empty() || !aside {
+                return Err(format!("{id:?} is listed for {:?}: {listed}", executor.resuming));
+            }
             let at = executor.node.0 as usize;
             again.nodes[at].count(*id, executor, self.pipeline.tasks_max, true);
             again.io_free += executor.free_all();

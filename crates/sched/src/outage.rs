@@ -87,7 +87,7 @@ impl Sched {
         out: &mut Vec<Instruction>,
     ) {
         self.live(task).executor = None;
-        if !had_layer || !self.could_run(task) {
+        if !had_layer || self.live(task).is_last_run || !self.could_run(task) {
             self.fail_for_good(task, Cause::Raised(failure), out);
             return;
         }

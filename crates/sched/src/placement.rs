@@ -76,6 +76,10 @@ impl Sched {
 
     /// Sends what can be sent: looks only where something changed.
     pub(crate) fn dispatch(&mut self, out: &mut Vec<Instruction>) {
+        while let Some((executor, task)) = self.executors.pop_resumed() {
+            self.step(task, Input::Resume);
+            out.push(Instruction::Resume { task, executor });
+        }
         let touched = self.executors.take_touched();
         for node in &touched {
             while self.dispatch_one(*node, false, out) {}
@@ -125,6 +129,9 @@ impl Sched {
             false => self.first_live(node).map(|task| (node, task)),
         };
         let Some((from, task)) = first else { return false };
+        if self.executors.is_reserved(node) {
+            return false;
+        }
         let record = self.record(task).expect("looked at above");
         let estimate = self.functions.get(record.function.0 as usize).and_then(|f| f.mean_ns());
         let alone = record.timeout.is_some();

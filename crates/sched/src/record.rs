@@ -29,6 +29,8 @@ pub(crate) struct Record {
     pub(crate) priority: i32,
     pub(crate) retries_left: u32,
     pub(crate) attempt: u32,
+    /// It cannot run again, whatever it fails of.
+    pub(crate) is_last_run: bool,
     pub(crate) timeout: Option<u64>,
     /// While it is at an executor.
     pub(crate) deadline: Option<Deadline>,
@@ -70,6 +72,7 @@ impl Record {
             priority: spec.priority,
             retries_left: spec.retries,
             attempt: 0,
+            is_last_run: false,
             timeout: spec.timeout,
             deadline: None,
             constraint: spec.constraint,

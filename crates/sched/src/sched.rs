@@ -158,6 +158,11 @@ impl Sched {
         self.graph.outputs(task)
     }
 
+    /// How many tasks that are not over have a version to read; `None`: it is obsolete.
+    pub fn readers(&self, version: VersionId) -> Option<u32> {
+        self.graph.readers(version)
+    }
+
     /// How many tasks are where.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -278,6 +283,13 @@ impl Sched {
                 let node = self.record(task).map_or(0, |record| self.node_of(record));
                 self.graph.release(task, output as usize, size, node);
             }
+            Event::ReleasedInPlace { task, access } => self.release_in_place(task, access),
+            Event::Yielded { task, size } => {
+                let node = self.record(task).map_or(0, |record| self.node_of(record));
+                self.graph.renew(task, 0, size, node);
+            }
+            Event::Stalled { task, executor } => self.stalled(task, executor),
+            Event::Resume { task } => self.resume(task),
             Event::Recalled { task, executor } => self.recalled(task, executor, out),
             Event::Refused { task, executor } => self.refused(task, executor, out),
             Event::Cancel { task } => self.cancel(task, out),
@@ -347,7 +359,8 @@ impl Sched {
             panic!("{task:?} is {from} and cannot {input}; its story: {story:?}");
         };
         record.state = to;
-        let leaves = matches!(from, State::Sent | State::Paused) && to != State::Paused;
+        let at_executor = |state| matches!(state, State::Sent | State::Paused);
+        let leaves = at_executor(from) && !at_executor(to);
         let deadline = record.deadline.filter(|_| leaves);
         if let Some(deadline) = deadline {
             self.deadlines.remove(&deadline);

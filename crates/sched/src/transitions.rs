@@ -36,6 +36,8 @@ pub enum Input {
     GiveBack,
     /// Its body gave its processor back.
     Pause,
+    /// It has a processor (or a slot) again.
+    Resume,
     /// Its body ended well, or its failure is to be ignored.
     Finish,
     /// It failed and may run again.
@@ -81,6 +83,7 @@ pub const TRANSITIONS: &[Transition] = &[
     line(State::Sent, Input::Fail, State::Failed),
     line(State::Sent, Input::TimeOut, State::Abandoned),
     line(State::Sent, Input::Pause, State::Paused),
+    line(State::Paused, Input::Resume, State::Sent),
     line(State::Paused, Input::Finish, State::Done),
     line(State::Paused, Input::Retry, State::Ready),
     line(State::Paused, Input::Fail, State::Failed),

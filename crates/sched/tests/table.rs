@@ -88,6 +88,8 @@ fn paused_scenario(driver: &mut Driver) -> [Taken; 3] {
     }
     let fine = driver.submit(driver.compute("fine"));
     driver.paused(fine.id, E3);
+    driver.resume(fine.id);
+    driver.paused(fine.id, E3);
     driver.done(fine.id, E3);
     let late = driver.submit(TaskSpec { timeout: Some(10), ..driver.compute("late") });
     driver.paused(late.id, E3);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sched::{Event, ExecutorId, Kind, NodeId, Outcome, State};
+use sched::{Event, ExecutorId, Kind, NodeId, Outcome, State, Tuning};
 
 use crate::checkers::Fault;
 use crate::faults::{Death, Delay};
@@ -21,6 +21,7 @@ pub(crate) enum Message {
     Ended { task: usize, outcome: Outcome, ran: u64, body: Body },
     Released { task: usize, output: u32, value: u64 },
     Paused { task: usize },
+    Stalled { task: usize, wants_after: u64 },
     Recalled { task: usize },
     Refused { task: usize },
     Unplaced { task: usize, ran: u64, down: bool },
@@ -37,6 +38,8 @@ struct Running {
     unplaced: Option<bool>,
     /// It gave its processor back.
     paused: bool,
+    /// What is left of it after it stalled, and when it wants that.
+    stalls: Option<(u64, u64)>,
     death: Option<Death>,
     body: Body,
 }
@@ -59,6 +62,8 @@ pub(crate) struct Executor {
     /// Tasks that began and whose end the driver has not heard of.
     pub(crate) unreported: Vec<usize>,
     last_report_at: u64,
+    /// When the last thing that it was sent gets here: in the order in which they were sent.
+    last_sent_at: u64,
 }
 
 impl<'a> World<'a> {
@@ -90,6 +95,7 @@ impl<'a> World<'a> {
             outbox: VecDeque::new(),
             unreported: Vec::new(),
             last_report_at: 0,
+            last_sent_at: 0,
         });
         let delay = self.faults.delay(Delay::Start, u64::from(number));
         self.later(delay, Happening::Up(number));
@@ -133,9 +139,10 @@ impl<'a> World<'a> {
         }
         entry.attempt = attempt;
         entry.sent_at = now;
-        let line = &mut self.executors[executor.0 as usize].line;
-        let arrives = line.back().map_or(0, |last| last.1).max(now + delay);
-        line.push_back((task, arrives));
+        let at = &mut self.executors[executor.0 as usize];
+        let arrives = at.last_sent_at.max(now + delay);
+        at.last_sent_at = arrives;
+        at.line.push_back((task, arrives));
         self.at(arrives, Happening::Look(executor.0));
         Ok(())
     }
@@ -207,14 +214,14 @@ impl<'a> World<'a> {
         executor.unreported.push(task);
         let unplaced = unplaced.filter(|_| plan.kind.is_io());
         let (raises, death) = (fate.raises || unplaced.is_some(), fate.death);
-        let paused = false;
         executor.running.push(Running {
             task,
             serial,
             began,
             raises,
             unplaced,
-            paused,
+            paused: false,
+            stalls: None,
             death,
             body,
         });
@@ -224,14 +231,33 @@ impl<'a> World<'a> {
             Some(Death::Midway(at)) => self.later(lasts * at / 1000, Happening::Die(number)),
             _ => {}
         }
-        if let Some((_, at)) = plan.release {
-            self.later(lasts * at / 1000, Happening::Release(number, serial));
+        for (release, (_, at)) in plan.releases.iter().enumerate() {
+            self.later(lasts * at / 1000, Happening::Release(number, serial, release));
+        }
+        let may_stall = unplaced.is_none() && self.may_stall(task);
+        if let Some((at, wants_after)) = fate.stalls.filter(|_| may_stall) {
+            let executor = &mut self.executors[number as usize];
+            let running = executor.running.last_mut().expect("pushed above");
+            running.stalls = Some((lasts - lasts * at / 1000, wants_after));
+            self.later(lasts * at / 1000, Happening::Stall(number, serial));
+            return Ok(());
         }
         if let Some(at) = fate.pauses.filter(|_| plan.kind == Kind::Compute) {
             self.later(lasts * at / 1000, Happening::Pause(number, serial));
         }
         self.later(lasts, Happening::End(number, serial));
         Ok(())
+    }
+
+    /// Whether a task can be the producer of a stream: not of the engine; and where sizes of files
+    /// or of constraints follow from grants, those that stall would need one at their end.
+    fn may_stall(&self, task: usize) -> bool {
+        let plan = self.task(task).plan;
+        match plan.kind {
+            Kind::Compute => true,
+            Kind::Engine => false,
+            Kind::Io => plan.tuning == Tuning::Static && self.files_written(task).is_empty(),
+        }
     }
 
     /// I/O executors share what their storage gives: the more bodies, the longer each.
@@ -248,13 +274,55 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    pub(crate) fn body_releases(&mut self, number: u32, serial: u64) {
+    pub(crate) fn body_stalls(&mut self, number: u32, serial: u64) -> Result<(), Fault> {
+        let executor = &mut self.executors[number as usize];
+        let Some(body) = executor.running.iter_mut().find(|body| body.serial == serial) else {
+            return Ok(());
+        };
+        body.paused = true;
+        let (task, (_, wants_after)) = (body.task, body.stalls.expect("it stalls"));
+        self.tell(|| format!("  body of task {task} stalls on e{number}"));
+        self.checks.grants.body_over(task);
+        self.write_report(number, Message::Stalled { task, wants_after });
+        self.look_at_line(number)
+    }
+
+    /// The driver lets a body go on that stalled.
+    pub(crate) fn resume(&mut self, task: usize, executor: ExecutorId) -> Result<(), Fault> {
+        let plan = self.task(task).plan;
+        self.checks.grants.resumed(plan, executor)?;
+        let name = mix_all(&[task as u64, u64::from(executor.0)]);
+        let delay = self.faults.delay(Delay::Send, name);
+        let now = self.now;
+        let at = &mut self.executors[executor.0 as usize];
+        let body = at.running.iter_mut().find(|body| body.task == task);
+        let Some(body) = body else { return Ok(()) };
+        body.paused = false; // nothing that was sent after this begins before it
+        let (serial, arrives) = (body.serial, at.last_sent_at.max(now + delay));
+        at.last_sent_at = arrives;
+        self.at(arrives, Happening::GoOn(executor.0, serial));
+        Ok(())
+    }
+
+    pub(crate) fn body_goes_on(&mut self, number: u32, serial: u64) -> Result<(), Fault> {
+        let executor = &self.executors[number as usize];
+        let Some(body) = executor.running.iter().find(|body| body.serial == serial) else {
+            return Ok(());
+        };
+        let (task, (left, _)) = (body.task, body.stalls.expect("it stalled"));
+        self.tell(|| format!("  body of task {task} goes on on e{number}"));
+        self.checks.grants.body(self.task(task).plan, ExecutorId(number))?;
+        self.later(left, Happening::End(number, serial));
+        Ok(())
+    }
+
+    pub(crate) fn body_releases(&mut self, number: u32, serial: u64, release: usize) {
         let executor = &self.executors[number as usize];
         let Some(running) = executor.running.iter().find(|body| body.serial == serial) else {
             return;
         };
         let (task, digest) = (running.task, running.body.digest);
-        let (output, _) = self.task(task).plan.release.expect("it releases");
+        let (output, _) = self.task(task).plan.releases[release];
         let value = returned(digest, output as usize);
         self.write_report(number, Message::Released { task, output, value });
     }

@@ -283,7 +283,7 @@ impl Generator {
             produces: if self.rng.bool() { self.rng.u64(0..1000) } else { 0 },
             accesses: self.accesses(),
             returns: Vec::new(),
-            release: None,
+            releases: Vec::new(),
             duration: self.rng.u64(1..1 << self.habits.task_ns_bits),
             expect: None,
         };
@@ -297,10 +297,12 @@ impl Generator {
         if self.chance(self.habits.refused) {
             self.spoil(&mut plan, processors_max);
         }
-        let returns = self.rng.usize(0..=3).saturating_sub(1);
+        let releases = self.chance(self.habits.release);
+        let most = if releases { 9 } else { 3 };
+        let returns = self.rng.usize(0..=most).saturating_sub(1);
         plan.returns = (0..returns).map(|_| self.handle()).collect();
-        if returns > 0 && self.chance(self.habits.release) {
-            plan.release = Some((self.rng.u32(0..returns as u32), self.rng.u64(0..1000)));
+        for _ in 0..if releases { returns } else { 0 } {
+            plan.releases.push((self.rng.u32(0..returns as u32), self.rng.u64(0..1000)));
         }
         self.steps.push(Step::Submit(Box::new(plan)));
     }

@@ -34,7 +34,7 @@ impl World<'_> {
     }
 
     /// The files that a task writes, by number of their datum.
-    fn files_written(&self, task: usize) -> Vec<usize> {
+    pub(crate) fn files_written(&self, task: usize) -> Vec<usize> {
         let used = self.task(task).used.iter().filter(|used| used.direction.writes());
         let mut data: Vec<usize> = used
             .filter_map(|used| match used.what {

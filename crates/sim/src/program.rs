@@ -99,8 +99,8 @@ pub struct TaskPlan {
     pub accesses: Vec<AccessPlan>,
     /// Handles of its returns.
     pub returns: Vec<usize>,
-    /// A return that is handed over this many thousandths of the way through.
-    pub release: Option<(u32, u64)>,
+    /// Returns that are handed over so many thousandths of the way through, some more than once.
+    pub releases: Vec<(u32, u64)>,
     /// How long its body takes.
     pub duration: u64,
     /// That it must be refused, and how.
@@ -260,7 +260,7 @@ fn describe_task(plan: &TaskPlan) -> String {
         text += &format!("; {:?} {:?} {}", access.direction, access.target, part(&access.region));
     }
     text += &format!("; returns {:?}", plan.returns);
-    if let Some((output, at)) = plan.release {
+    for (output, at) in &plan.releases {
         text += &format!("; releases {output} at {at}/1000");
     }
     if let Some(expect) = plan.expect {

@@ -79,6 +79,8 @@ pub struct Report {
     pub refused_by_engines: u64,
     /// Bodies that gave their processor back midway.
     pub paused: u64,
+    /// Bodies that stalled and went on.
+    pub resumed: u64,
     /// Runs that were given up because their time was up.
     pub given_up: u64,
     /// Outputs that came before the end of their task.
@@ -277,6 +279,7 @@ impl Simulated for Report {
         self.recalled += other.recalled;
         self.refused_by_engines += other.refused_by_engines;
         self.paused += other.paused;
+        self.resumed += other.resumed;
         self.given_up += other.given_up;
         self.released += other.released;
         self.refused += other.refused;
@@ -297,7 +300,7 @@ impl Simulated for Report {
         format!(
             "{} tasks, {} bodies, \
              {} events, {} executors died, {} tasks failed, {} cancelled ({} by region), \
-             {} sent ahead, {} recalled, {} paused, {} given up, \
+             {} sent ahead, {} recalled, {} paused, {} resumed, {} given up, \
              {} outputs released, {} refused, {} passed on by engines; \
              {} epochs ({} abandoned), {} in adaptive windows; \
              {} moves ({} up), {} files removed, {} runs unplaced, {} troubles; log {:016x}",
@@ -311,6 +314,7 @@ impl Simulated for Report {
             self.ahead,
             self.recalled,
             self.paused,
+            self.resumed,
             self.given_up,
             self.released,
             self.refused,

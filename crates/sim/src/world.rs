@@ -37,7 +37,13 @@ pub(crate) enum Happening {
     /// An executor looks at its line.
     Look(u32),
     /// The body with this serial reaches the point where it hands an output over.
-    Release(u32, u64),
+    Release(u32, u64, usize),
+    /// A body waits for others.
+    Stall(u32, u64),
+    /// Others have done what a task waits for.
+    Want(usize, u32),
+    /// A body that stalled goes on.
+    GoOn(u32, u64),
     /// A body gives its processor back.
     Pause(u32, u64),
     /// The body with this serial ends.
@@ -266,7 +272,10 @@ impl<'a> World<'a> {
             Happening::Up(executor) => self.executor_up(executor)?,
             Happening::Look(executor) => self.look_at_line(executor)?,
             Happening::Pause(executor, serial) => self.body_pauses(executor, serial)?,
-            Happening::Release(executor, serial) => self.body_releases(executor, serial),
+            Happening::Release(executor, serial, at) => self.body_releases(executor, serial, at),
+            Happening::Stall(executor, serial) => self.body_stalls(executor, serial)?,
+            Happening::Want(task, attempt) => self.task_wants(task, attempt)?,
+            Happening::GoOn(executor, serial) => self.body_goes_on(executor, serial)?,
             Happening::End(executor, serial) => self.body_ends(executor, serial)?,
             Happening::Die(executor) => self.executor_dies(executor),
             Happening::Report(executor) => self.report_arrives(executor)?,
@@ -362,6 +371,11 @@ impl<'a> World<'a> {
                 let task = self.number(task)?;
                 self.recall(task, executor);
                 Ok(())
+            }
+            Instruction::Resume { task, executor } => {
+                let task = self.number(task)?;
+                self.report.resumed += 1;
+                self.resume(task, executor)
             }
             Instruction::Kill { executor } => {
                 self.checks.grants.close(executor);
@@ -465,27 +479,22 @@ impl<'a> World<'a> {
                     }
                 }
             }
-            Message::Released { task, output, value } => {
-                let (task, output) = (*task, *output);
-                let entry = self.tasks[task].as_ref().expect("taken");
-                let (id, version) = (entry.id, entry.outputs[output as usize]);
-                if entry.end.is_none() {
-                    self.store.values.entry(version).or_insert(*value);
-                }
-                let settled = self.checks.memory.settled(version);
-                self.drive(Event::Released { task: id, output, size: 8 })?;
-                if settled.is_none() && self.checks.memory.settled(version) == Some(true) {
-                    self.report.released += 1;
-                    self.released.insert(version, ());
-                }
-                Ok(())
-            }
+            Message::Released { task, output, value } => self.output_comes(*task, *output, *value),
             Message::Paused { task } => {
                 let task = *task;
                 self.report.paused += 1;
                 self.checks.grants.paused(task);
                 let id = self.task(task).id;
                 self.drive(Event::Paused { task: id, executor })
+            }
+            Message::Stalled { task, wants_after } => {
+                let (task, wants_after) = (*task, *wants_after);
+                let (id, attempt) = (self.task(task).id, self.task(task).attempt);
+                self.checks.grants.stalled(task);
+                self.checks.tuning.back(task);
+                self.drive(Event::Stalled { task: id, executor })?;
+                self.later(wants_after, Happening::Want(task, attempt));
+                Ok(())
             }
             Message::Recalled { task } => {
                 let task = *task;
@@ -558,6 +567,31 @@ impl<'a> World<'a> {
         self.canary == Some(Canary::MisreportTime) && tuned
     }
 
+    /// A body handed an output over.
+    fn output_comes(&mut self, task: usize, output: u32, value: u64) -> Result<(), Fault> {
+        let entry = self.tasks[task].as_ref().expect("taken");
+        let (id, version) = (entry.id, entry.outputs[output as usize]);
+        if entry.end.is_none() {
+            self.store.values.entry(version).or_insert(value);
+        }
+        let settled = self.checks.memory.settled(version);
+        self.drive(Event::Released { task: id, output, size: 8 })?;
+        if settled.is_none() && self.checks.memory.settled(version) == Some(true) {
+            self.report.released += 1;
+            self.released.insert(version, ());
+        }
+        Ok(())
+    }
+
+    /// A task that stalled in this run can go on.
+    fn task_wants(&mut self, task: usize, attempt: u32) -> Result<(), Fault> {
+        let entry = self.task(task);
+        match entry.attempt == attempt && entry.end.is_none() {
+            true => self.drive(Event::Resume { task: entry.id }),
+            false => Ok(()),
+        }
+    }
+
     /// Takes a task in whose identifier the scheduler gave.
     pub(crate) fn taken(&mut self, task: Task<'a>) {
         let number = task.plan.task;
@@ -590,7 +624,9 @@ impl<'a> World<'a> {
             Instruction::Run { task, executor, attempt, layer } => {
                 (task, executor, attempt, layer).hash(&mut self.log);
             }
-            Instruction::Recall { task, executor } => (task, executor).hash(&mut self.log),
+            Instruction::Recall { task, executor } | Instruction::Resume { task, executor } => {
+                (task, executor).hash(&mut self.log);
+            }
             Instruction::Kill { executor } | Instruction::Retire { executor } => {
                 executor.hash(&mut self.log);
             }

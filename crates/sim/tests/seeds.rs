@@ -18,6 +18,7 @@ fn the_first_seeds_are_clean() {
         ("cancelled", total.cancelled),
         ("sent ahead", total.ahead),
         ("recalled", total.recalled),
+        ("resumed", total.resumed),
         ("given up", total.given_up),
         ("released", total.released),
         ("refused", total.refused),

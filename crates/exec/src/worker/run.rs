@@ -1,6 +1,7 @@
 //! One run at a worker: what it was given, what it cost, and the room for what it gives.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -68,6 +69,11 @@ pub struct Assignment {
     pub(super) thread: u64,
     /// The ranges of the heap that it was given.
     pub(super) places: List<u64>,
+    /// Outputs that it handed over.
+    pub(super) released: BTreeSet<u32>,
+    /// Paths of files that it is done with.
+    pub(super) released_files: BTreeSet<u32>,
+    pub(super) is_stream: bool,
     pub(super) ended: bool,
 }
 
@@ -80,9 +86,19 @@ impl Assignment {
         }
     }
 
+    /// A number that no other run at this worker has meanwhile.
+    pub fn claim(&self) -> u64 {
+        self.claim.0
+    }
+
     /// The driver's number of the task.
     pub fn task(&self) -> u64 {
         self.task
+    }
+
+    /// The outputs that it handed over, lowest first.
+    pub fn released(&self) -> impl Iterator<Item = u32> + '_ {
+        self.released.iter().copied()
     }
 
     /// When it began (`CLOCK_MONOTONIC`).

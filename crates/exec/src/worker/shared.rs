@@ -9,7 +9,7 @@
 //!
 //! Locks, in the order in which they may be taken: pins, out, inbox.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::mem::take;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,7 +24,9 @@ use crate::pins::Pins;
 use crate::process::Kind;
 use crate::ring::{Consumer, Flag, Producer};
 use crate::sys::{self, Epoll, Linger};
-use crate::wire::{Blob, Ended, FromWorker, List, Outcome, Run, ToWorker, RECORD_BYTES_MAX};
+use crate::wire::{
+    Blob, Credit, Ended, FromWorker, List, Outcome, Run, ToWorker, RECORD_BYTES_MAX,
+};
 
 pub(super) const BELL_TAG: u64 = 0;
 pub(super) const LIFE_TAG: u64 = 1;
@@ -37,6 +39,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) enum Queued {
     Run { claim: Claim, record: Record },
     ForgetFunction(u64),
+    Granted(u64),
 }
 
 /// The record of a run.
@@ -51,6 +54,7 @@ pub(super) struct About {
     pub(super) attempt: u32,
     /// The ranges of the heap that it is given.
     pub(super) places: List<u64>,
+    pub(super) stream: Option<Credit>,
 }
 
 impl About {
@@ -60,7 +64,26 @@ impl About {
             Blob::Placed { offset, .. } => Some(*offset),
             Blob::Inline(_) => None,
         });
-        Self { task: run.task, attempt: run.attempt, places: places.collect() }
+        let Run { task, attempt, stream, .. } = *run;
+        Self { task, attempt, places: places.collect(), stream }
+    }
+}
+
+/// A stream whose producer runs here.
+pub(super) struct Stream {
+    credit: Credit,
+    /// It waits to be granted more.
+    waits: bool,
+}
+
+impl Stream {
+    fn new(credit: Credit) -> Self {
+        Self { credit, waits: false }
+    }
+
+    fn grant(&mut self, granted: u64, closed: bool) {
+        self.credit.granted = self.credit.granted.max(granted);
+        self.credit.closed |= closed;
     }
 }
 
@@ -69,6 +92,8 @@ pub(super) struct Inbox {
     pub(super) buffer: Vec<u8>,
     pub(super) queue: VecDeque<Queued>,
     pub(super) answers: HashMap<u64, Option<u64>>,
+    /// By claim: the producers of streams that run here.
+    pub(super) streams: HashMap<u64, Stream>,
     pub(super) stop: bool,
     pub(super) led: bool,
     pub(super) linger: Linger,
@@ -226,7 +251,17 @@ impl Shared {
         let run = match ToWorker::decode(&inbox.buffer) {
             Ok(ToWorker::Run(run)) => Some((About::new(&run), Claim(run.claim))),
             Ok(other) => {
-                self.sort_other(other, &mut inbox.queue, &mut inbox.answers, &mut inbox.stop);
+                let Inbox { queue, answers, streams, stop, .. } = inbox;
+                if let ToWorker::Granted { claim, granted, closed } = other {
+                    if let Some(producer) = streams.get_mut(&claim) {
+                        producer.grant(granted, closed);
+                        if take(&mut producer.waits) {
+                            queue.push_front(Queued::Granted(claim));
+                        }
+                    }
+                } else {
+                    self.sort_other(other, queue, answers, stop);
+                }
                 None
             }
             Err(error) => corrupt(&error),
@@ -245,7 +280,7 @@ impl Shared {
         stop: &mut bool,
     ) {
         match record {
-            ToWorker::Run(_) => unreachable!("sorted before"),
+            ToWorker::Run(_) | ToWorker::Granted { .. } => unreachable!("sorted before"),
             ToWorker::RunPlaced { claim, offset, len } => {
                 let record = Record::Placed { offset, len };
                 queue.push_back(Queued::Run { claim: Claim(claim), record });
@@ -323,6 +358,9 @@ impl Shared {
             ended.held = pins.tell(&assignment.places);
         }
         assignment.ended = true;
+        if assignment.is_stream {
+            lock(&self.inbox).streams.remove(&assignment.claim.0);
+        }
         let Some(mut place) = place else {
             self.push(&FromWorker::Ended(ended));
             return Ok(());
@@ -338,17 +376,77 @@ impl Shared {
 
     /// Begins a run, unless the driver took it back.
     pub(super) fn begin(self: &Arc<Self>, claim: Claim, record: Record) -> Option<Assignment> {
+        // Before the driver can see that it has begun, and may grant more.
+        let credit = match &record {
+            Record::Here { about, .. } => about.stream,
+            Record::Placed { .. } => Some(Credit { made: 0, granted: 0, closed: false }),
+        };
+        if let Some(credit) = credit {
+            lock(&self.inbox).streams.insert(claim.0, Stream::new(credit));
+        }
         if !self.control.claims(self.area).begin(claim) {
+            lock(&self.inbox).streams.remove(&claim.0);
             return None;
         }
         let (record, about) = match record {
             Record::Here { record, about } => (record, about),
-            Record::Placed { offset, len } => self.fetch(offset, len),
+            Record::Placed { offset, len } => {
+                let (record, about) = self.fetch(offset, len);
+                self.correct(claim, about.stream);
+                (record, about)
+            }
         };
-        let About { task, attempt, places } = about;
+        let About { task, attempt, places, stream } = about;
         let (shared, started_ns) = (self.clone(), sys::now_ns());
-        let (thread, ended) = (CpuMark::thread(started_ns), false);
-        Some(Assignment { shared, record, task, attempt, claim, started_ns, thread, places, ended })
+        let thread = CpuMark::thread(started_ns);
+        Some(Assignment {
+            shared,
+            record,
+            task,
+            attempt,
+            claim,
+            started_ns,
+            thread,
+            places,
+            released: BTreeSet::new(),
+            released_files: BTreeSet::new(),
+            is_stream: stream.is_some(),
+            ended: false,
+        })
+    }
+
+    /// What the record of a run says about its stream is known only now.
+    fn correct(&self, claim: Claim, stream: Option<Credit>) {
+        let streams = &mut lock(&self.inbox).streams;
+        match (stream, streams.get_mut(&claim.0)) {
+            (Some(sent), Some(producer)) => producer.grant(sent.granted, sent.closed),
+            _ => {
+                streams.remove(&claim.0);
+            }
+        }
+    }
+
+    /// What has come, read by somebody.
+    fn up_to_date(&self) -> MutexGuard<'_, Inbox> {
+        let mut inbox = lock(&self.inbox);
+        if !inbox.led {
+            self.read_ring(&mut inbox);
+            self.pass_on(&inbox);
+        }
+        inbox
+    }
+
+    /// How far the producer of a stream may go.
+    pub(super) fn credit(&self, claim: Claim) -> Option<Credit> {
+        self.up_to_date().streams.get(&claim.0).map(|producer| producer.credit)
+    }
+
+    /// Has a producer wait that has made so many values, unless it may make more.
+    pub(super) fn stall(&self, claim: Claim, made: u64) -> bool {
+        let mut inbox = self.up_to_date();
+        let Some(producer) = inbox.streams.get_mut(&claim.0) else { return false };
+        producer.waits = producer.credit.granted <= made && !producer.credit.closed;
+        producer.waits
     }
 
     /// The record of a run that has been begun, from the heap.

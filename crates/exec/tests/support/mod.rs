@@ -18,6 +18,8 @@ pub enum Got {
     Unpin(Vec<u64>),
     Free(u64),
     Released { task: u64 },
+    Yielded { number: u64 },
+    Stalled { granted: u64 },
     End(u64),
 }
 
@@ -50,6 +52,7 @@ pub fn run(task: u64, function: u64, argument: &[u8]) -> Run<'_> {
         returns: 1,
         writes: Default::default(),
         durable: false,
+        stream: None,
     }
 }
 
@@ -105,7 +108,11 @@ impl Driver {
                 FromWorker::EndedPlaced { .. } => unreachable!("receive resolves it"),
                 FromWorker::Free { offset } => Got::Free(offset),
                 FromWorker::Unpin { offsets } => Got::Unpin(offsets.to_vec()),
-                FromWorker::Released { task, .. } => Got::Released { task },
+                FromWorker::ReleasedFile { task, .. } | FromWorker::Released { task, .. } => {
+                    Got::Released { task }
+                }
+                FromWorker::Yielded { number, .. } => Got::Yielded { number },
+                FromWorker::Stalled { granted, .. } => Got::Stalled { granted },
             };
             self.got.push_back(got);
         }

@@ -26,7 +26,7 @@ fn work(worker: &Worker) {
     loop {
         match worker.next() {
             Next::Run(mut assignment) => run(worker, &mut assignment),
-            Next::ForgetFunction(_) => {}
+            Next::ForgetFunction(_) | Next::Granted(_) => {}
             Next::Stop => break,
         }
     }
@@ -140,6 +140,7 @@ fn drive() {
             returns: 0,
             writes: Default::default(),
             durable: false,
+            stream: None,
         };
         process.send_run(&mut run).expect("sent");
         left += 1;

@@ -408,6 +408,16 @@ impl Model {
         taken
     }
 
+    /// Whether the graph has to take a release of data in place.
+    pub fn release_in_place(&mut self, version: VersionId) -> bool {
+        let in_place = self.versions.get(&version).is_some_and(|version| version.place.is_some());
+        let taken = in_place && self.standing(version) == Standing::Pending;
+        if taken {
+            self.versions.get_mut(&version).expect("known").released = true;
+        }
+        taken
+    }
+
     fn is_group(&self, version: VersionId) -> bool {
         self.versions[&version].grouped
     }

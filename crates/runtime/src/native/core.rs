@@ -371,6 +371,11 @@ impl Core {
         }
     }
 
+    /// Whether a task writes the data of its access of this position.
+    pub(super) fn writes(&self, task: TaskId, access: u32) -> bool {
+        self.sched.bound(task).get(access as usize).is_some_and(|bound| bound.write.is_some())
+    }
+
     fn handle(&mut self, report: Report, workers: &[Worker], after: &mut After) {
         let event = match report {
             Report::Ended(ended) => {
@@ -393,6 +398,9 @@ impl Core {
             Report::Settled(task) => return self.settled(task),
             Report::Announced(task) => return self.announced(workers, task, after),
             Report::Undone => return self.one_less(after),
+            Report::Released(task, access) => {
+                Event::ReleasedInPlace { task: task.get().id(), access }
+            }
             Report::Tick => {
                 self.io.ticks = false;
                 self.advance(0);
@@ -437,6 +445,7 @@ impl Core {
                     Instruction::Kill { .. } | Instruction::Retire { .. } => {
                         unreachable!("native tasks have no timeouts")
                     }
+                    Instruction::Resume { .. } => unreachable!("native tasks make no streams"),
                     // Nothing asks for a flush or a prefetch, and no file is for scratch.
                     Instruction::Move { .. }
                     | Instruction::DropCopy { .. }

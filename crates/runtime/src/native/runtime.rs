@@ -374,6 +374,18 @@ impl Runtime {
         task.get().add_events(count).then_some(()).ok_or(libc::EINVAL)
     }
 
+    /// The task that calls is done with the data of its access of this position: those that read
+    /// them go on. EINVAL: in no task, or it has no such access, or does not write there.
+    pub fn release(access: u32) -> Result<(), Errno> {
+        let (local, task) = worker::here().ok_or(libc::EINVAL)?;
+        let shared = local.shared();
+        if !shared.lock_core().writes(task.get().id(), access) {
+            return Err(libc::EINVAL);
+        }
+        shared.report(Report::Released(task, access));
+        Ok(())
+    }
+
     /// So many events of a task came.
     pub fn fulfil_events(&self, number: TaskNumber, count: u32) -> Result<(), Errno> {
         let core = self.0.core.lock();

@@ -224,6 +224,8 @@ pub(super) enum Report {
     Announced(TaskRef),
     /// The argument of a task that never ran to its end was dropped.
     Undone,
+    /// Its body is done with the data of an access that it writes.
+    Released(TaskRef, u32),
     /// The scheduler is to look at the clock.
     Tick,
 }

@@ -19,6 +19,7 @@ impl State {
             }
             if self.out.is_empty() {
                 self.out = batch;
+                self.feed_streams();
             }
         }
         if self.tasks.len() == 0 && !self.drained.is_empty() {
@@ -38,6 +39,7 @@ impl State {
                 self.run(shared, task, super::run::Place { executor, attempt, layer });
             }
             Instruction::Recall { task, executor } => self.recall(task, executor),
+            Instruction::Resume { task, executor } => self.resume(task, executor),
             Instruction::Kill { executor } => {
                 if let Some(worker) = self.workers.all.get_mut(&executor.0) {
                     worker.kill("was ended because a task there ran longer than it may");
@@ -115,6 +117,7 @@ impl State {
         };
         self.trace_task(RecordKind::Over, id, |record| record.amount = end);
         self.take_back(id);
+        self.stream_is_over(id);
         let Some(task) = self.tasks.remove(id) else { return };
         self.unuse_files(&task.files);
         let figures = self.statistics_of(task.label);

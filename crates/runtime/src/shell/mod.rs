@@ -24,6 +24,7 @@ mod staged;
 mod start;
 mod state;
 mod stop;
+mod streams;
 mod submit;
 mod table;
 mod thread;
@@ -51,6 +52,7 @@ use drop_queue::DropQueue;
 pub(crate) use start::start;
 pub use start::StartError;
 pub(crate) use state::State;
+pub use streams::Stream;
 pub use submit::{Call, FileUse, FunctionSpec, Input, Overrides, SpawnError, Spawned};
 
 /// What a forked child is told.

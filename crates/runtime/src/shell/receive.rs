@@ -18,6 +18,7 @@ use crate::trace::{RecordKind, NOTHING};
 const TURN_RECORDS: usize = 64;
 
 /// A run of a body that is over.
+#[derive(Debug)]
 pub(super) struct Ran {
     pub(super) executor: ExecutorId,
     pub(super) started_ns: u64,
@@ -61,7 +62,15 @@ impl State {
         let mut taken = 0;
         while taken < max {
             let nonsense = match worker.process.receive(buffer) {
-                Ok(Some(record)) => self.report(shared, &mut worker, record).err(),
+                Ok(Some(record)) => {
+                    if matches!(record, FromWorker::Yielded { .. }) && !self.out.is_empty() {
+                        // It makes a version: identifiers that died must be gone before.
+                        self.workers.all.insert(executor, worker);
+                        self.carry_out(shared);
+                        worker = self.workers.all.remove(&executor).expect("just put there");
+                    }
+                    self.report(shared, &mut worker, record).err()
+                }
                 Ok(None) => break,
                 Err(error) => {
                     worker.kill(&format!("was ended because it cannot be understood: {error}"));
@@ -108,6 +117,16 @@ impl State {
                 let value = take_value(worker, &blob)?;
                 self.released(worker, TaskId::from_bits(task), attempt, output as usize, value);
             }
+            FromWorker::ReleasedFile { task, attempt, path } => {
+                self.released_file(worker.executor, TaskId::from_bits(task), attempt, path);
+            }
+            FromWorker::Yielded { task, attempt, number, blob } => {
+                let value = take_value(worker, &blob)?;
+                return self.yielded(worker, TaskId::from_bits(task), attempt, number, value);
+            }
+            FromWorker::Stalled { task, attempt, granted } => {
+                self.stalled(worker, TaskId::from_bits(task), attempt, granted);
+            }
         }
         Ok(())
     }
@@ -152,13 +171,28 @@ impl State {
         output: usize,
         value: Value,
     ) {
-        if !self.is_at(worker.executor, task, attempt) {
+        if self.streams.contains_key(&task.to_bits()) {
+            return; // it yields
+        }
+        // A run that was given up counts for nothing, whatever it still makes.
+        let given_up = self.sched.state(task) == Some(sched::State::Abandoned);
+        if given_up || !self.is_at(worker.executor, task, attempt) {
             return;
         }
-        let Some((version, number)) = self.made(task).get(output).copied() else { return };
+        let returns = self.tasks.get(task).map_or(0, |task| task.returns as usize);
+        let outputs = self.sched.outputs(task);
+        let Some(version) = outputs.get(output).filter(|_| output < returns).copied() else {
+            return;
+        };
+        let Some(made) = self.versions.get_mut(version) else { return };
+        if !matches!(made.standing, Standing::Pending) {
+            return; // an earlier run released it: that value counts
+        }
+        // At once: the end of the run may come before the instructions are carried out.
+        made.standing = Standing::There;
         let size = value.len() as u64;
-        self.keep(version, value);
-        let released = Event::Released { task, output: number as u32, size };
+        made.value = Some(value);
+        let released = Event::Released { task, output: output as u32, size };
         self.sched.handle(exec::now_ns(), released, &mut self.out);
     }
 

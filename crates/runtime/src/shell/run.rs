@@ -71,6 +71,7 @@ impl State {
         }
         worker.sent += 1;
         self.was_sent(id, sent);
+        self.stream_begins(id);
     }
 
     /// A task is at its executor.
@@ -78,6 +79,8 @@ impl State {
         let (executor, layer) = (sent.executor, sent.layer);
         let task = self.tasks.get_mut(id).expect("it was sent");
         task.sent = Some(sent);
+        task.released.clear();
+        (task.releasing, task.ending) = (0, None);
         let bandwidth = task.bandwidth;
         self.trace_task(RecordKind::Sent, id, |record| {
             record.executor = executor.0;
@@ -170,6 +173,7 @@ impl State {
             returns: task.returns,
             writes,
             durable: task.durable && task.kind.is_io(),
+            stream: self.credit_for(id),
         };
         let worker = self.workers.all.get_mut(&place.executor.0).expect("only live executors run");
         let Place { executor, attempt, layer } = place;

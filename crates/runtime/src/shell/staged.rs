@@ -28,6 +28,7 @@ pub(crate) struct Tiers {
 }
 
 /// A run that is over, and not yet told to the scheduler.
+#[derive(Debug)]
 pub(super) struct Ending {
     pub(super) executor: ExecutorId,
     pub(super) id: TaskId,
@@ -144,15 +145,94 @@ impl State {
         true
     }
 
-    /// What a task wrote, or changed where it was.
+    /// What a task wrote, or changed where it was, and has not handed over.
     fn files_of(&self, id: TaskId) -> Vec<(DatumId, Copy)> {
         let Some(task) = self.tasks.get(id) else { return Vec::new() };
-        self.files.written_by(id, &task.files)
+        let left = |at: &usize| !task.released.contains(&(*at as u32));
+        let uses = task.files.iter().enumerate().filter(|(at, _)| left(at));
+        let uses: SmallVec<[(DatumId, Direction); 2]> = uses.map(|(_, used)| *used).collect();
+        self.files.written_by(id, &uses)
+    }
+
+    /// A task is done with a file that it wrote: it is in the catalog before anybody reads it.
+    pub(super) fn released_file(
+        &mut self,
+        executor: ExecutorId,
+        id: TaskId,
+        attempt: u32,
+        path: u32,
+    ) {
+        let given_up = self.sched.state(id) == Some(sched::State::Abandoned);
+        if given_up || !self.is_at(executor, id, attempt) {
+            return;
+        }
+        let task = self.tasks.get(id).expect("it is at an executor");
+        let Some((datum, direction)) = task.files.get(path as usize).copied() else { return };
+        if !direction.writes() || task.released.contains(&path) {
+            return;
+        }
+        let files = vec![(datum, self.copy_for(id, datum, direction))];
+        let access = task.inputs.len() as u32 + path;
+        let task = self.tasks.get_mut(id).expect("looked up above");
+        task.released.push(path);
+        let Some((made, records)) = self.commit_for(&files) else {
+            self.take_over(files, None);
+            return self.tell_released(id, access);
+        };
+        self.tasks.get_mut(id).expect("looked up above").releasing += 1;
+        let tiers = self.tiers.as_ref().expect("there is something to commit");
+        tiers.commit(made, records, move |_, state, sizes| {
+            state.file_committed((executor, id, attempt), access, files, sizes);
+        });
+    }
+
+    fn file_committed(
+        &mut self,
+        (executor, id, attempt): (ExecutorId, TaskId, u32),
+        access: u32,
+        files: Vec<(DatumId, Copy)>,
+        sizes: Result<Vec<u64>, String>,
+    ) {
+        if !self.is_at(executor, id, attempt) {
+            return self.delete_copies(files.into_iter().map(|(_, copy)| copy));
+        }
+        let is_known = sizes.is_ok();
+        if let Ok(sizes) = sizes {
+            self.take_over(files, Some(sizes));
+            self.tell_released(id, access);
+        }
+        let task = self.tasks.get_mut(id).expect("it is at an executor");
+        task.releasing -= 1;
+        if !is_known {
+            // The end of the run tells the catalog again, and says what is wrong.
+            let first = task.inputs.len() as u32;
+            task.released.retain(|path| first + *path != access);
+        }
+        if task.releasing == 0 {
+            if let Some(ending) = task.ending.take() {
+                self.finish(*ending);
+            }
+        }
+    }
+
+    fn tell_released(&mut self, task: TaskId, access: u32) {
+        let released = Event::ReleasedInPlace { task, access };
+        self.sched.handle(exec::now_ns(), released, &mut self.out);
+    }
+
+    /// What the catalog has to be told before others hear of these files; `None`: nothing.
+    fn commit_for(&mut self, files: &[(DatumId, Copy)]) -> Option<(Vec<Made>, Vec<Record>)> {
+        self.tiers.as_ref()?;
+        self.files.commit_for(files)
     }
 
     /// A run is over: its files are in the catalog before anybody hears of it.
     pub(super) fn finish(&mut self, ending: Ending) {
         let id = ending.id;
+        if let Some(task) = self.tasks.get_mut(id).filter(|task| task.releasing > 0) {
+            task.ending = Some(Box::new(ending));
+            return;
+        }
         let given_up = self.sched.state(id) == Some(sched::State::Abandoned);
         if given_up || matches!(ending.outcome, Outcome::Raised(_)) {
             let ending = if given_up { Some(ending) } else { self.displace(ending) };
@@ -160,11 +240,11 @@ impl State {
             return ending.into_iter().for_each(|ending| self.tell_end(ending));
         }
         let files = self.files_of(id);
-        let commit = self.files.commit_for(&files);
-        let (Some(tiers), Some((made, records))) = (&self.tiers, commit) else {
+        let Some((made, records)) = self.commit_for(&files) else {
             self.take_over(files, None);
             return self.tell_end(ending);
         };
+        let tiers = self.tiers.as_ref().expect("there is something to commit");
         tiers.commit(made, records, move |_, state, sizes| state.committed(ending, files, sizes));
     }
 

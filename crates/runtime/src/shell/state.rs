@@ -1,6 +1,6 @@
 //! The driver's tables, and what they hold of tasks, versions, functions and files.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use sched::{
 use smallvec::SmallVec;
 
 use super::builtin::{Builtin, Engines};
-use super::staged::Tiers;
+use super::staged::{Ending, Tiers};
+use super::streams::Producer;
 use super::table::Table;
 use super::workers::Workers;
 use crate::files::Files;
@@ -109,6 +110,11 @@ pub(crate) struct Task {
     /// Bytes that it said it needs on its layer.
     pub(crate) size: u64,
     pub(crate) sent: Option<Sent>,
+    /// Files (by position) that its run is done with.
+    pub(crate) released: SmallVec<[u32; 1]>,
+    /// How many of them the catalog is being told of; the end of the run waits for that.
+    pub(crate) releasing: u32,
+    pub(super) ending: Option<Box<Ending>>,
     /// Where it is to begin when the catalog says so: executor and attempt.
     pub(crate) deferred: Option<(ExecutorId, u32)>,
 }
@@ -135,6 +141,10 @@ pub(crate) struct State {
     pub(crate) out: Vec<Instruction>,
     pub(crate) tasks: Table<TaskId, Task>,
     pub(crate) versions: Table<VersionId, Version>,
+    /// By the task that makes it.
+    pub(super) streams: HashMap<u64, Producer>,
+    /// Those whose producers are about to wait for consumers, or do.
+    pub(super) hungry: BTreeSet<u64>,
     pub(crate) functions: HashMap<u64, Function>,
     pub(crate) functions_made: u64,
     /// One label for all functions of a name and kind: statistics and means are kept by it.
@@ -272,6 +282,8 @@ impl State {
         }
         drop(self.tasks.clear());
         self.functions.clear();
+        self.streams.clear();
+        self.hungry.clear();
         self.drained.drain(..).for_each(|signal| signal.hit());
         self.stopped_ns.get_or_insert_with(exec::now_ns);
     }

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::builtin::Builtin;
 use super::state::{Function, State, Task, Version};
+use super::streams::Stream;
 use super::{SessionError, Shared};
 use crate::files::{FileError, FileKey, PathKind};
 use crate::futures::{Core, Handle};
@@ -47,6 +48,8 @@ pub struct FunctionSpec {
     pub asynchronous: bool,
     /// How many values it returns.
     pub returns: u32,
+    /// Its one value is a stream, the producer of which may be ahead by so many.
+    pub buffer: Option<u32>,
 }
 
 /// What one call does differently from its function.
@@ -113,12 +116,14 @@ pub struct Call {
 }
 
 /// A task that was taken.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Spawned {
     /// The task.
     pub task: TaskId,
-    /// The values that it will return.
+    /// The values that it will return; of a stream the first.
     pub returns: Vec<Handle>,
+    /// What its values come from.
+    pub stream: Option<Stream>,
 }
 
 /// Why a call was not taken. Nothing was changed.
@@ -223,7 +228,7 @@ impl State {
         let function = self.functions.get_mut(&call.function).expect("looked up above");
         function.tasks += 1;
         let (label, durable) = (function.label, function.spec.durable);
-        let (returns, kind) = (spec.returns, function.spec.kind);
+        let (returns, kind, buffer) = (spec.returns, function.spec.kind, function.spec.buffer);
         let name = match renamed.filter(|_| self.trace.records_all()) {
             Some(name) => self.trace.name(name),
             None => self.label_names[label.0 as usize],
@@ -245,6 +250,9 @@ impl State {
             bandwidth,
             size: spec.constraint.size,
             sent: None,
+            released: SmallVec::new(),
+            releasing: 0,
+            ending: None,
             deferred: None,
         };
         self.tasks.insert(id, task);
@@ -258,8 +266,12 @@ impl State {
         });
         self.add_versions(id, &taken.outputs);
         let returned = &taken.outputs[..returns as usize];
-        let returns = returned.iter().map(|version| self.handle_of(shared, *version));
-        Ok(Spawned { task: id, returns: returns.collect() })
+        let returns = returned.iter().map(|version| self.handle_of(shared, *version)).collect();
+        let stream = buffer.map(|buffer| {
+            self.open_stream(id, buffer);
+            Stream::new(id, shared)
+        });
+        Ok(Spawned { task: id, returns, stream })
     }
 
     fn task_spec(&self, shared: &Arc<Shared>, call: &Call) -> Result<TaskSpec, SpawnError> {

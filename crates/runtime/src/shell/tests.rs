@@ -33,6 +33,7 @@ fn silent() -> (Session, Handle) {
         durable: false,
         asynchronous: false,
         returns: 1,
+        buffer: None,
     };
     let function = session.function(spec).expect("alive");
     let (arguments, overrides) = (Value::inline(*b""), Overrides::default());

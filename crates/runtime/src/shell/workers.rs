@@ -263,10 +263,17 @@ impl State {
 
     /// A task is no longer at its executor: its grant and its record are free.
     pub(crate) fn take_back(&mut self, id: TaskId) {
+        self.leave_layer(id);
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.sent = None;
+        }
+    }
+
+    /// A task gives its grant back, and stays at its executor.
+    pub(crate) fn leave_layer(&mut self, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         let bandwidth = task.bandwidth;
-        let Some(sent) = task.sent.take() else { return };
-        if let Some(layer) = sent.layer {
+        if let Some(layer) = task.sent.as_mut().and_then(|sent| sent.layer.take()) {
             self.grant(layer, |granted| {
                 granted.bandwidth -= bandwidth;
                 granted.tasks -= 1;

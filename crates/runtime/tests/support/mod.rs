@@ -104,6 +104,7 @@ pub fn spec(name: &str) -> FunctionSpec {
         durable: false,
         asynchronous: false,
         returns: 1,
+        buffer: None,
     }
 }
 

@@ -187,19 +187,23 @@ fn memory_or_file(
 }
 
 fn perform(worker: &Worker, assignment: &mut Assignment) {
-    let (result, name, words) = {
+    let (mut name, words) = {
         let run = assignment.run();
         let function = worker.function(run.function).expect("sent before the run");
-        let name = Seen::Here(function.bytes().to_vec()).text();
-        let words = see(worker, &run.arguments).text();
+        (Seen::Here(function.bytes().to_vec()).text(), see(worker, &run.arguments).text())
+    };
+    let list: Vec<&str> = words.split(' ').collect();
+    if name == "release" {
+        let early = || output(worker, b"early", &[]).expect("short");
+        assert!(worker.release(assignment, 0, early()));
+        assert!(!worker.release(assignment, 0, early()), "an output is handed over once");
+        gate(list[0]);
+        name = "echo".to_string();
+    }
+    let result = {
+        let run = assignment.run();
         let inputs: Vec<Seen> = run.inputs.iter().map(|(_, blob)| see(worker, blob)).collect();
-        let list: Vec<&str> = words.split(' ').collect();
-        if name == "release" {
-            worker.release(assignment, 0, output(worker, b"early", &[]).expect("short"));
-            gate(list[0]);
-        }
-        let name = if name == "release" { "echo".to_string() } else { name };
-        (body(worker, &name, &list, &inputs, &run), name, words)
+        body(worker, &name, &list, &inputs, &run)
     };
     let outputs = result.and_then(|made| {
         let outputs: Result<Vec<Output>, String> =
@@ -228,7 +232,7 @@ fn serve(worker: &Worker) {
     loop {
         match worker.next() {
             Next::Run(mut assignment) => perform(worker, &mut assignment),
-            Next::ForgetFunction(_) => {}
+            Next::ForgetFunction(_) | Next::Granted(_) => {}
             Next::Stop => return,
         }
     }

@@ -174,6 +174,18 @@ impl Driver {
         out
     }
 
+    pub fn yielded(&mut self, task: TaskId) -> Vec<Instruction> {
+        self.event(Event::Yielded { task, size: 8 })
+    }
+
+    pub fn stalled(&mut self, task: TaskId, executor: ExecutorId) -> Vec<Instruction> {
+        self.event(Event::Stalled { task, executor })
+    }
+
+    pub fn resume(&mut self, task: TaskId) -> Vec<Instruction> {
+        self.event(Event::Resume { task })
+    }
+
     pub fn paused(&mut self, task: TaskId, executor: ExecutorId) -> Vec<Instruction> {
         self.event(Event::Paused { task, executor })
     }

@@ -198,6 +198,36 @@ impl Grants {
         sent.paused = true;
     }
 
+    /// A body waits for others: what it held there is free.
+    pub fn stalled(&mut self, task: usize) {
+        self.paused(task);
+        let Some(sent) = self.sent.get_mut(&task) else { return };
+        if let Some((layer, constraint)) = sent.grant.take() {
+            let granted = &mut self.granted[layer.0 as usize];
+            granted.bandwidth -= constraint.bandwidth;
+            granted.size -= constraint.size;
+        }
+    }
+
+    /// A body that stalled goes on.
+    pub fn resumed(&mut self, plan: &TaskPlan, id: ExecutorId) -> Result<(), Fault> {
+        let sent = self.sent.get_mut(&plan.task).filter(|sent| sent.executor == id && sent.paused);
+        let Some(sent) = sent else {
+            return Err(fault(plan, format!("goes on at {id:?}, where it did not stall")));
+        };
+        sent.paused = false;
+        let executor = self.executors.get_mut(&id).expect("it is there");
+        executor.sent += 1;
+        let most = match plan.kind {
+            Kind::Compute => 1,
+            Kind::Io | Kind::Engine => executor.slots + executor.extra,
+        };
+        match executor.sent <= most {
+            true => Ok(()),
+            false => Err(fault(plan, format!("{id:?} has {} of {most}", executor.sent))),
+        }
+    }
+
     /// An engine cannot do a task, which is one for I/O executors from now on.
     pub fn refused(&mut self, task: usize) {
         self.refused.insert(task, ());
