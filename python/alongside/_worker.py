@@ -565,6 +565,7 @@ class Pool:
             report(job, error)
             return
         if not asynchronous:
+            pin(job.processors)
             run(job, self.functions, self.parked)
             return
         try:
@@ -615,6 +616,21 @@ class Pool:
             next(iter(self.pending)).add_done_callback(lambda _: self.stop())
         else:
             self.loop.stop()
+
+
+_allowed = frozenset(os.sched_getaffinity(0))
+_own = threading.local()
+
+
+def pin(processors: list[int]) -> None:
+    """Lets this thread run where its layer is attached, as far as this process may; none: anywhere.
+
+    The event loop, which tasks of all layers share, is left where it is.
+    """
+    wanted = _allowed.intersection(processors) or _allowed
+    if getattr(_own, "processors", _allowed) != wanted:
+        os.sched_setaffinity(0, wanted)
+        _own.processors = wanted
 
 
 def _forever(loop: asyncio.AbstractEventLoop) -> None:

@@ -113,6 +113,28 @@ def test_a_relative_path_outside_all_layers_comes_home_and_an_absolute_one_stays
     assert (tmp_path / "here.txt").read_text() == "1"
 
 
+def test_io_tasks_run_on_the_processors_of_their_layer(storage, tmp_path):
+    mine = sorted(os.sched_getaffinity(0))
+    one, none = mine[-1], mine[-1] + 1
+    text = storage.read_text().replace("\n\n", f'\nprocessors = "{one}"\n\n', 1)
+    storage.write_text(text + f"processors = [{none}]\n")
+
+    @al.io(bandwidth="1MB/s")
+    def where(path: al.FileOut):
+        Path(path).touch()
+        return sorted(os.sched_getaffinity(0)), Path(path).is_relative_to(tmp_path / "fast")
+
+    @al.io
+    def anywhere():
+        return sorted(os.sched_getaffinity(0))
+
+    with al.Session(workers=1, io_executors=1, storage=storage):
+        assert where("slow/a").result(LONG) == ([one], True)
+        assert anywhere().result(LONG) == [one], "its layer is the first"
+    with al.Session(workers=1, io_executors=1):
+        assert anywhere().result(LONG) == mine
+
+
 def test_a_task_that_fails_leaves_what_was_there(storage, tmp_path):
     @al.io(on_failure="cancel_dependents")
     def half(path: al.FileOut):

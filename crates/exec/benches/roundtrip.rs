@@ -21,6 +21,7 @@ fn noop(task: u64) -> Run<'static> {
         returns: 1,
         writes: Default::default(),
         durable: false,
+        processors: Default::default(),
         stream: None,
     }
 }

@@ -103,6 +103,8 @@ pub struct Run<'a> {
     pub writes: List<u32>,
     /// Whether the files that it wrote are to be on the disk when it ends.
     pub durable: bool,
+    /// The processors that its layer is attached to, where its thread is to run; none: any.
+    pub processors: List<u32>,
     /// Its output is a stream, of values that it hands over one by one.
     pub stream: Option<Credit>,
 }
@@ -348,6 +350,7 @@ impl<'a> Run<'a> {
         out.u32(self.returns);
         out.list(&self.writes, |out, index| out.u32(*index));
         out.bool(self.durable);
+        out.list(&self.processors, |out, number| out.u32(*number));
         out.option(self.stream, |out, credit| {
             out.u64(credit.made);
             out.u64(credit.granted);
@@ -367,6 +370,7 @@ impl<'a> Run<'a> {
             returns: from.u32()?,
             writes: from.list(Reader::u32)?,
             durable: from.bool()?,
+            processors: from.list(Reader::u32)?,
             stream: from.option(|from| {
                 let (made, granted, closed) = (from.u64()?, from.u64()?, from.bool()?);
                 Ok(Credit { made, granted, closed })

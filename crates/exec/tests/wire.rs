@@ -73,6 +73,7 @@ proptest! {
         returns in any::<u32>(),
         writes in vec(any::<u32>(), 0..6),
         durable in any::<bool>(),
+        processors in vec(any::<u32>(), 0..6),
         stream in option::of(any::<(u64, u64, bool)>()),
     ) {
         let paths: Vec<_> = paths;
@@ -87,6 +88,7 @@ proptest! {
             returns,
             writes: List::from_vec(writes),
             durable,
+            processors: List::from_vec(processors),
             stream: stream.map(|(made, granted, closed)| Credit { made, granted, closed }),
         }))?;
     }

@@ -160,6 +160,12 @@ impl Assignment {
         self.inner().run().durable
     }
 
+    /// The processors that its layer is attached to; none: it may run on any.
+    #[getter]
+    fn processors(&self) -> Vec<u32> {
+        self.inner().run().processors.iter().copied().collect()
+    }
+
     /// Whether its bytes are worth counting: an I/O task, or one that uses files.
     #[getter]
     fn uses_files(&self) -> bool {

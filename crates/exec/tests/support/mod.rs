@@ -52,6 +52,7 @@ pub fn run(task: u64, function: u64, argument: &[u8]) -> Run<'_> {
         returns: 1,
         writes: Default::default(),
         durable: false,
+        processors: Default::default(),
         stream: None,
     }
 }

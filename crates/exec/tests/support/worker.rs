@@ -140,6 +140,7 @@ fn drive() {
             returns: 0,
             writes: Default::default(),
             durable: false,
+            processors: Default::default(),
             stream: None,
         };
         process.send_run(&mut run).expect("sent");

@@ -130,6 +130,12 @@ impl State {
         }
     }
 
+    /// The processors that a layer is attached to, where they are named.
+    fn processors_of(&self, layer: LayerId) -> List<u32> {
+        let processors = &self.files.layers()[layer.0 as usize].processors;
+        processors.iter().map(|number| *number as u32).collect()
+    }
+
     fn send(&mut self, shared: &Arc<Shared>, id: TaskId, place: Place) -> Result<Sent, StoreFull> {
         let task = self.tasks.get(id).expect("only live tasks run");
         let uses = task.files.iter();
@@ -173,6 +179,7 @@ impl State {
             returns: task.returns,
             writes,
             durable: task.durable && task.kind.is_io(),
+            processors: place.layer.map_or_else(List::new, |layer| self.processors_of(layer)),
             stream: self.credit_for(id),
         };
         let worker = self.workers.all.get_mut(&place.executor.0).expect("only live executors run");
