@@ -152,13 +152,18 @@ impl Sched {
     fn failed(&mut self, task: TaskId, cause: Cause, out: &mut Vec<Instruction>) {
         let record = self.live(task);
         record.executor = None;
-        if record.retries_left > 0 && !record.cancel_wanted {
-            record.retries_left -= 1;
-            self.step(task, Input::Retry);
-            self.enqueue(task, out);
-            return;
+        let cancel = record.cancel_wanted;
+        let lost = matches!(cause, Cause::ExecutorLost(_));
+        // Of a task that nobody wants its own error is news, and the loss of its executor is not.
+        if record.retries_left == 0 || (cancel && !lost) {
+            return self.fail_for_good(task, cause, out);
         }
-        self.fail_for_good(task, cause, out);
+        record.retries_left -= 1;
+        self.step(task, Input::Retry);
+        match cancel {
+            true => self.cancel(task, out),
+            false => self.enqueue(task, out),
+        }
     }
 
     /// A task that is at no executor failed, whatever retries it has left.

@@ -209,6 +209,17 @@ fn a_cancelled_task_is_not_tried_again() {
     let told = failure("b", Cause::Cancelled);
     let expected = [resolve_failed(b.outputs[0], &told), forgotten_failed(b.id, &told)];
     assert_eq!(driver.lost(E0, &[]), expected, "it had not begun");
+
+    let mut driver = Driver::with_compute(config(), 1);
+    let c = driver.submit(TaskSpec { retries: 5, ..driver.compute("c") });
+    driver.cancel(c.id);
+    let told = failure("c", Cause::Cancelled);
+    let expected = [resolve_failed(c.outputs[0], &told), forgotten_failed(c.id, &told)];
+    assert_eq!(
+        driver.lost(E0, &[c.id]),
+        expected,
+        "nobody wants it: it is not lost, but cancelled"
+    );
 }
 
 #[test]
