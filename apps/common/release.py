@@ -53,8 +53,14 @@ class Application(Protocol):
     def run(self, way: str) -> Ran:
         """Compute under a session, `lazy` or `eager`."""
 
+    def plain(self) -> Any:
+        """Return what the plain program finds."""
+
     def check(self, answer: Any) -> str:
         """Compare an answer with the plain program's; empty: all equal."""
+
+    def fingerprint(self, answer: Any) -> str:
+        """Return a text that is the same for equal answers, and for no others."""
 
     def finish(self, answer: Any, out: Path) -> list[Path]:
         """Write what a user wants of the answer and return the files."""

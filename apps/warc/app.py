@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
@@ -78,7 +78,14 @@ class Answer(NamedTuple):
     documents: Counter[str]
 
 
-def pages_of(file: IO[bytes], most: int) -> Iterator[terms.Page]:
+class Source(Protocol):
+    """What an archive is read from."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read at most so many bytes; none at the end."""
+
+
+def pages_of(file: Source, most: int) -> Iterator[terms.Page]:
     """Yield the first pages of an archive, at most so many."""
     left = most
     for record in ArchiveIterator(file, block_size=BLOCK_BYTES):

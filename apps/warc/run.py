@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 from collections.abc import Collection, Sequence
 from functools import cached_property
@@ -47,6 +48,15 @@ class Warc:
     def run(self, way: str) -> release.Ran:
         """Run the program."""
         return app.run(self.job, way)
+
+    def plain(self) -> app.Answer:
+        """Return what the plain program finds."""
+        return self.expected
+
+    def fingerprint(self, answer: Any) -> str:
+        """Return a hash of an answer."""
+        listed = (answer.pages, sorted(answer.documents.items()))
+        return hashlib.sha256(repr(listed).encode()).hexdigest()
 
     def check(self, answer: Any) -> str:
         """Compare an answer with the plain program's, exactly; empty: equal."""
