@@ -7,7 +7,7 @@ has a limit: a run cannot end before its producer has, nor before the processors
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -69,9 +69,10 @@ class Application(Protocol):
 class Parts(NamedTuple):
     """What a lazy run is made of, in seconds, and its workers.
 
-    `producer_s`: until the first consumer could start. `producer_cpu_s`, `consumers_s`: processor
-    time of the bodies. `last_s`: a consumer of one thing, the median. `final_s`: what needs all
-    of them, to the end.
+    `producer_s`: until the first consumer could start, or all bodies of the producer if that is
+    longer, as it is where one after the other makes a part. `producer_cpu_s`, `consumers_s`:
+    processor time of the bodies. `last_s`: a consumer of one thing, the median. `final_s`: what
+    needs all of them, to the end.
     """
 
     producer_s: float
@@ -97,14 +98,26 @@ def parts(application: Application, lazy: Ran, workers: int) -> Parts:
     starts = [span.start_ns for span in lazy.spans if span.kind in application.final]
     final_ns = min(starts, default=max(span.end_ns for span in own))
     before = [s for s in lazy.spans if s.kind not in (PRODUCER, *application.final)]
+    first_ns = min(span.start_ns for span in own) - lazy.start_ns
+    made_ns = sum(s.end_ns - s.start_ns for s in lazy.spans if s.kind == PRODUCER)
     return Parts(
-        producer_s=(min(span.start_ns for span in own) - lazy.start_ns) / 1e9,
+        producer_s=max(first_ns, made_ns) / 1e9,
         producer_cpu_s=sum(s.cpu_ns for s in lazy.spans if s.kind == PRODUCER) / 1e9,
         consumers_s=sum(span.cpu_ns for span in before) / 1e9,
         last_s=statistics.median(span.end_ns - span.start_ns for span in own) / 1e9,
         final_s=(lazy.end_ns - final_ns) / 1e9,
         workers=workers,
     )
+
+
+def at_end(values: list[Any]) -> Any:
+    """Return what a task with `returns=N` has to: N values, or the value if there is one."""
+    return values if len(values) != 1 else values[0]
+
+
+def each(source: Any) -> Iterable[Any]:
+    """Return the futures that a call gave: of a stream, of several values, or of one."""
+    return [source] if isinstance(source, al.Future) else source
 
 
 @al.task

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
 import alongside as al
-from apps.common.release import Ran
+from apps.common.release import Ran, at_end, each
 from apps.common.spans import Span, Stopwatch, now_ns
 
 from . import terms
@@ -109,9 +109,9 @@ def read_records(path: al.FileIn, pages: int) -> Iterator[Record]:
             yield Record(page, watch.span)
 
 
-def read_all_records(path: al.FileIn, pages: int) -> list[Record]:
+def read_all_records(path: al.FileIn, pages: int) -> Any:
     """Read the pages of an archive, and give them when all are read."""
-    return list(read_records(path, pages))
+    return at_end(list(read_records(path, pages)))
 
 
 @cache
@@ -168,7 +168,7 @@ def run(job: Job, way: str) -> Ran:
     counted: list[Any] = []
     found: list[Any] = []
     folded: list[Any] = []
-    for record in reader(way, job.pages)(str(job.archive), job.pages):
+    for record in each(reader(way, job.pages)(str(job.archive), job.pages)):
         counted.append(term_frequencies(record))
         found.append(document_terms(record))
         if len(found) == GROUP:

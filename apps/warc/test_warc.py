@@ -107,11 +107,15 @@ def test_eager_tasks_run_while_the_archive_is_read_and_lazy_ones_do_not(
         assert (first_ns < read_ns) == (way == "eager")
 
 
-def test_only_the_first_pages_are_read_if_fewer_are_asked_for(archive: crawl.Archive) -> None:
-    application = run.Warc(archive, 7)
+@pytest.mark.parametrize("way", release.WAYS)
+@pytest.mark.parametrize("most", [1, 7])
+def test_only_the_first_pages_are_read_if_fewer_are_asked_for(
+    archive: crawl.Archive, way: str, most: int
+) -> None:
+    application = run.Warc(archive, most)
     with al.Session(workers=1):
-        ran = application.run("eager")
-    assert len(ran.answer.pages) == 7
+        ran = application.run(way)
+    assert len(ran.answer.pages) == most
     assert application.check(ran.answer) == ""
 
 

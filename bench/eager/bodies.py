@@ -8,8 +8,9 @@ from collections.abc import Iterator
 def values(returns: int, integers: int) -> Iterator[object]:
     """Yield numbers, or one list of so many integers again and again: each is serialised anew."""
     if integers == 1:
-        for number in range(returns):
-            yield number  # not `yield from`, whose iterator ray takes for a generator
+        # Not `yield from`: ray takes the iterator of that for a generator.
+        for number in range(returns):  # noqa: UP028
+            yield number
         return
     large = list(range(integers))
     for _ in range(returns):

@@ -10,6 +10,8 @@ from typing import IO, Any
 
 from apps.common import release
 from apps.common.spans import Span, now_ns
+from apps.pairwise import app as pairwise
+from apps.pairwise import data as reads
 from apps.warc import app as warc
 from bench.common.optional import load
 from bench.eager import bodies
@@ -116,4 +118,25 @@ def in_groups(listed: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
         yield listed[at : at + size]
 
 
-RUNS = {"warc": _warc}
+def _groups(job: pairwise.Job, limit: int | None) -> Iterator[pairwise.Group]:
+    with job.reads.open("rb") as file:
+        for text in reads.groups(Paced(file, limit), job.group):
+            yield pairwise.Group(text, Span(release.PRODUCER, 0, 0))
+
+
+def _total(*aligned: pairwise.Aligned) -> pairwise.Aligned:
+    return _body(pairwise.total)(aligned)  # type: ignore[no-any-return]
+
+
+def _pairwise(ray: Any, job: pairwise.Job, limit: int | None) -> release.Ran:
+    align, total = ray.remote(_body(pairwise.align)), ray.remote(_total)
+    start_ns = now_ns()
+    groups = _reader(ray, _groups).remote(job, limit)
+    aligned = [align.remote(job.genome, group) for group in groups]
+    return release.Ran(ray.get(total.remote(*aligned)).fit, [], start_ns, now_ns())
+
+
+RUNS: dict[str, Callable[[Any, Any, int | None], release.Ran]] = {
+    "warc": _warc,
+    "pairwise": _pairwise,
+}

@@ -157,7 +157,8 @@ def test_an_application_without_its_input_is_told(tmp_path, monkeypatch):
     made.prepare()
     assert made.groups() == []
     found = {row.row: row for row in rows.all_rows([], made.works, made.complete({}))}
-    assert found["warc"].ours == "PagesMissingError: no pages here"
+    for name in ("warc", "pairwise"):
+        assert found[name].ours == "PagesMissingError: no pages here"
 
 
 def test_the_command_writes_its_files(tmp_path, capsys):
