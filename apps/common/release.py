@@ -6,6 +6,7 @@ has a limit: a run cannot end before its producer has, nor before the processors
 
 from __future__ import annotations
 
+import importlib
 import statistics
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -120,17 +121,23 @@ def each(source: Any) -> Iterable[Any]:
     return [source] if isinstance(source, al.Future) else source
 
 
-@al.task
-def _warm(number: int) -> int:
+def _load(number: int, module: str) -> int:
+    """Import a program, so that its first tasks do not."""
+    importlib.import_module(module)
     return number
+
+
+_load_in_worker, _load_in_io = al.task(_load), al.io(_load)
 
 
 def run(
     application: Application, way: str, workers: int, storage: Path, trace: Path | None = None
 ) -> Ran:
-    """Run a program in a session whose workers have started; see `write_storage`."""
+    """Run a program in a session whose workers have started and loaded it; see `write_storage`."""
     with al.Session(workers, storage=storage, trace=trace):
-        al.wait([_warm(number) for number in range(4 * workers)])
+        module = type(application).__module__
+        al.wait([_load_in_worker(number, module) for number in range(4 * workers)])
+        al.wait(_load_in_io(0, module))
         return application.run(way)
 
 
