@@ -173,6 +173,10 @@ bench-congestion: $(PACKAGE) ## I/O constraints by hand, learned and adapted (OU
 bench-tiers: $(PACKAGE) ## Files on storage layers, beside the slow layer alone (OUT=folder)
 	$(PY) -m bench.tiers --out $(OUT) $(BENCH_FLAGS)
 
+.PHONY: bench-eager
+bench-eager: $(PEERS) ## Consumers that start before their producer has ended (OUT=folder)
+	$(PY) -m bench.eager --out $(OUT) $(BENCH_FLAGS)
+
 .PHONY: bench-native-overhead
 bench-native-overhead: $(TOOLS) native ## Cost of a native task, beside OpenMP (OUT=folder)
 	$(PY) -m bench.native_overhead --out $(OUT) $(BENCH_FLAGS)

@@ -1,0 +1,123 @@
+"""Measures one contender in a process of its own: `python -m bench.eager.measure ... ANSWER`.
+
+What is measured stands in the first argument as JSON; the answer is a JSON object `{row: value}`.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from apps.common import layers, release
+from apps.common.spans import Span
+from bench.common.optional import load
+from bench.eager import applications
+from bench.eager.cases import LAZY, RAY, Overhead, Work
+
+ROUNDS_MAX = 50
+
+PARTS = ("producer", "final", "ideal")
+"""What a lazy run of an application tells besides its total."""
+
+
+class WrongAnswerError(Exception):
+    """An application did not find what the plain program finds."""
+
+
+def overhead_arguments(
+    contender: str, cases: list[Overhead], workers: int, seconds: float
+) -> tuple[str, ...]:
+    """Return the arguments of the process that measures overheads, a row each."""
+    asked = {"cases": [asdict(case) for case in cases], "seconds": seconds}
+    return _arguments(contender, workers, asked)
+
+
+def work_arguments(
+    contender: str, work: Work, workers: int, folder: Path, expected: str, *, quick: bool,
+    timeline: Path | None = None,
+) -> tuple[str, ...]:  # fmt: skip
+    """Return the arguments of the process that runs an application once."""
+    asked = {"work": asdict(work), "folder": str(folder), "expected": expected, "quick": quick}
+    return _arguments(contender, workers, asked | {"timeline": timeline and str(timeline)})
+
+
+def _arguments(contender: str, workers: int, asked: dict[str, Any]) -> tuple[str, ...]:
+    given = json.dumps({"contender": contender, "workers": workers} | asked)
+    return ("-m", "bench.eager.measure", given)
+
+
+def repeated(once: Callable[[], float], seconds: float) -> float:
+    """Return the median of runs that take about `seconds` in all, at least one."""
+    values = [once()]
+    while sum(values) < seconds and len(values) < ROUNDS_MAX:
+        values.append(once())
+    return statistics.median(values)
+
+
+def overheads(contender: str, workers: int, asked: dict[str, Any]) -> dict[str, float]:
+    """Measure overheads in one session; seconds by row."""
+    module = load("bench.eager.on_ray" if contender == RAY else "bench.eager.ours")
+    found = {}
+    with module.session(workers):
+        module.once(contender, Overhead("warm", 1, 100))
+        for fields in asked["cases"]:
+            case = Overhead(**fields)
+            once = partial(module.once, contender, case)
+            found[case.name] = repeated(once, asked["seconds"])
+    return found
+
+
+def work(contender: str, workers: int, asked: dict[str, Any]) -> dict[str, float]:
+    """Run an application once; seconds by row, of a lazy run its parts too."""
+    one = Work(**asked["work"])
+    folder = Path(asked["folder"])
+    application = applications.make(one.application, one.size, folder, quick=asked["quick"])
+    layer = layers.layers_of(workers)[one.layer]
+    if contender == RAY:
+        ran = load("bench.eager.on_ray").run(application, layer.limit, workers)
+    else:
+        name = f"{contender}-{one.name}"
+        storage = release.write_storage(application, layer, folder / "storage" / name)
+        trace = Path(asked["timeline"]) if asked["timeline"] else None
+        ran = release.run(application, contender, workers, storage, trace)
+        if trace:
+            trace.with_suffix(".spans").write_text(json.dumps(spans_of(ran)))
+    if application.fingerprint(ran.answer) != asked["expected"]:
+        raise WrongAnswerError(f"{one.name}, {contender}: not what the plain program finds")
+    found = {one.name: ran.total_s}
+    if contender == LAZY:
+        parts = release.parts(application, ran, workers)
+        values = (parts.producer_s, parts.final_s, parts.ideal_s)
+        found |= {f"{one.name}:{p}": value for p, value in zip(PARTS, values, strict=True)}
+    return found
+
+
+def spans_of(ran: release.Ran) -> list[tuple[str, float, float]]:
+    """Return when bodies ran, in seconds from the beginning of the run: kind, start, end."""
+
+    def seconds(at_ns: int) -> float:
+        return (at_ns - ran.start_ns) / 1e9
+
+    def row(span: Span) -> tuple[str, float, float]:
+        return span.kind, seconds(span.start_ns), seconds(span.end_ns)
+
+    return sorted((row(span) for span in ran.spans), key=lambda one: one[1])
+
+
+def main(arguments: list[str]) -> int:
+    """Measure what is asked for, and write the answer."""
+    asked = json.loads(arguments[0])
+    measure = work if "work" in asked else overheads
+    found = measure(asked["contender"], asked["workers"], asked)
+    Path(arguments[1]).write_text(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
