@@ -32,6 +32,7 @@ OUT ?= out
 SEEDS ?= 2000
 SOAK_S ?= 300
 KILLS ?= 1000
+GB ?= 20
 
 # One interpreter for every build, so that Cargo does not build the bindings twice.
 export PYO3_PYTHON := $(abspath $(PY))
@@ -151,6 +152,10 @@ soak: $(PACKAGE) ## Kill processes of every kind at random (SOAK_S=300 seconds)
 .PHONY: kill-files
 kill-files: $(PACKAGE) ## Kill programs whose files are on layers, and recover (KILLS=1000)
 	$(PY) -m tests.journey.kill_files --kills $(KILLS)
+
+.PHONY: large-stream
+large-stream: $(PACKAGE) ## Read 20 GB through a stream in 256 MB, also with kills (GB=20)
+	$(PY) -m tests.journey.large_stream --gigabytes $(GB)
 
 ##@ Figures
 
