@@ -308,7 +308,10 @@ impl<F: Clone> Graph<F> {
         let (tasks, versions) = (&self.tasks, &self.versions);
         if let Store::Place(place) = &mut self.data.get_mut(id.0).expect("checked").store {
             place.compact(|entry| {
-                entry.writers.iter().any(|writer| versions.get(writer.version.0).is_some())
+                let matters = |writer: &Writer| {
+                    tasks.contains(writer.task.0) || versions.get(writer.version.0).is_some()
+                };
+                entry.writers.iter().any(matters)
                     || entry.readers.iter().any(|reader| tasks.contains(reader.0))
             });
         }

@@ -362,7 +362,29 @@ impl Model {
 
     pub fn edges_met(&self, task: &Task) -> bool {
         task.reads.iter().all(|version| self.standing(*version) == Standing::Available)
-            && self.before(task, false).all(|earlier| self.out_of_the_way(earlier))
+            && self
+                .before(task, false)
+                .all(|earlier| self.out_of_the_way(earlier) || self.gave_all(earlier, task))
+    }
+
+    /// Whether an earlier task handed over all that a later one reads, and is held back by nothing
+    /// else of it.
+    fn gave_all(&self, earlier: &Task, later: &Task) -> bool {
+        let gave = |early: &Access, late: &Access| {
+            let Target::Datum(datum) = early.target else { return false };
+            let Store::Place { writes, .. } = &self.data[&datum].store else { return false };
+            let own = |write: &&Write| {
+                self.versions[&write.version].makers.contains(&earlier.id)
+                    && (&write.region, write.direction) == (&early.region, early.direction)
+            };
+            !late.direction.writes()
+                && writes.iter().find(own).is_some_and(|it| self.versions[&it.version].released)
+        };
+        let in_place = |access: &&Access| matches!(access.target, Target::Datum(datum) if self.in_place(datum));
+        later.accesses.iter().filter(in_place).all(|late| {
+            let mut conflicting = earlier.accesses.iter().filter(|early| conflict(early, late));
+            conflicting.all(|early| gave(early, late))
+        })
     }
 
     /// The failures of versions that a task needs.
