@@ -380,7 +380,10 @@ impl Model {
             !late.direction.writes()
                 && writes.iter().find(own).is_some_and(|it| self.versions[&it.version].released)
         };
-        let in_place = |access: &&Access| matches!(access.target, Target::Datum(datum) if self.in_place(datum));
+        let in_place = |access: &&Access| match access.target {
+            Target::Datum(datum) => self.in_place(datum),
+            _ => false,
+        };
         later.accesses.iter().filter(in_place).all(|late| {
             let mut conflicting = earlier.accesses.iter().filter(|early| conflict(early, late));
             conflicting.all(|early| gave(early, late))
