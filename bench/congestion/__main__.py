@@ -121,7 +121,8 @@ def run_case(
     """All ways of one application on one layer, in turns."""
     application = APPLICATIONS[name](options.quick)
     files, storage = options.out / "congestion-files", options.out / "congestion-storage.toml"
-    files.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(files, ignore_errors=True)  # of a run that was stopped
+    files.mkdir(parents=True)
     words = describe(layer, best, files.absolute(), storage)
     listed = [one for one in contenders(best) if one.name in options.ways]
     case = Case(name, layer, words, {one.name: Way(one.at_once) for one in listed})
