@@ -5,9 +5,11 @@
 //! [`store`] (who holds which memory), [`futures`] (where outcomes are put), [`trace`] and
 //! [`statistics`] (what happened); beside them [`probe`] (what storage takes), `tuning` (how a
 //! bandwidth is asked for), `learned` (what tuning found, as a file), [`files`], `placing` and
-//! [`tiers`] (files on layers: which there are, what is decided, where it meets a disk). Nothing
-//! here knows Python; what a pickle means, only `pickle` knows, of a few.
+//! [`tiers`] (files on layers: which there are, what is decided, where it meets a disk), and
+//! [`behind`] (writes behind the back of who makes its own calls). Nothing here knows Python; what
+//! a pickle means, only `pickle` knows, of a few.
 
+pub mod behind;
 mod failures;
 pub mod files;
 mod fork;

@@ -1,0 +1,385 @@
+//! Writes that go on behind the caller: order by byte range, errors kept until somebody asks.
+//!
+//! ```text
+//! write ──> pieces in memory of ours ──> graph (a file's byte ranges) ──> engine ──> thread: ended
+//!           (copied, or lent)            what overlaps waits              (threads)  next ones
+//! read ───> waits for the writes that it overlaps, then the caller reads by itself
+//! drain ──> waits for all of a file, and takes what went wrong
+//! ```
+//!
+//! For one who writes files through calls of its own (the HDF5 connector's file driver) and keeps
+//! the descriptor open until [`WriteBehind::forget`]. Every write is a task of the graph whose
+//! output is its byte range of the file, so disjoint writes overtake each other and overlapping
+//! ones never do. A file that has nothing under way costs its reader one lock.
+//!
+//! - *Memory*: a piece is copied before `write` returns, unless it is [`Bytes::Lent`]. What is
+//!   copied and not written is at most [`Rules::limit_bytes`] a file; a write over it waits. Blocks
+//!   are kept for the next write and given back [`IDLE_S_MAX`] seconds after the last.
+//! - *Errors*: a failed write is kept with its file until `drain` takes it, once. Until then a
+//!   read that overlaps it fails with the same cause; those that do not go on.
+//! - *Device*: pieces are handed to the device as soon as the system has them (`sync_file_range`),
+//!   so that a later flush finds them there.
+//! - *fork*: everything is drained before; a child has no thread of ours, and there every write is
+//!   refused ([`Refused::Child`]) for the caller to do by itself.
+//!
+//! Source of the idea: Tang et al., sections II and III; that the file's bytes name the
+//! dependencies, not its objects, is ours.
+
+mod blocks;
+mod state;
+mod thread;
+
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use std::{fmt, io};
+
+use engine::Engine;
+use ops::Errno;
+use parking_lot::{Condvar, Mutex};
+
+use state::State;
+
+/// The largest piece that a write is cut into: large enough for the device, small enough that
+/// others get at the file in between.
+pub const PIECE_BYTES_MAX: usize = 4 << 20;
+
+/// Blocks of memory that nobody used for so long are given back.
+pub const IDLE_S_MAX: u64 = 5;
+
+/// Threads of the engine: writes to one file go one at a time in most file systems.
+const THREADS: u32 = 2;
+const DEPTH: u32 = 1024;
+
+/// A file that is written behind its writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(u64);
+
+/// What holds for a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Bytes that are copied and not written yet, at most; a single piece is always taken.
+    pub limit_bytes: usize,
+}
+
+/// Who a write is for: what is said of it when it fails.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Label {
+    /// The operation, in words: `"write of a dataset"`.
+    pub operation: &'static str,
+    /// The object in the file, as far as it is known.
+    pub object: Option<Arc<str>>,
+}
+
+/// A write that did not happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// The file, as it was opened.
+    pub file: Arc<str>,
+    /// First byte of the range in the file.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Who it was for.
+    pub label: Arc<Label>,
+    /// Why.
+    pub errno: Errno,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failed { file, offset, len, label, errno } = self;
+        write!(out, "{file}: {len} bytes at {offset} were not written: {errno} (")?;
+        match &label.object {
+            Some(object) => write!(out, "{} {object})", label.operation),
+            None => write!(out, "{})", label.operation),
+        }
+    }
+}
+
+/// Why a write was not taken. Nothing was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// This process was forked from the one that has the thread.
+    Child,
+    /// No such file.
+    Forgotten,
+}
+
+/// Follows some writes to their end, however they end. Clones follow the same.
+#[derive(Clone, Debug, Default)]
+pub struct Ticket(Arc<TicketState>);
+
+#[derive(Debug, Default)]
+struct TicketState {
+    left: AtomicU64,
+    failed: Mutex<Option<Failed>>,
+}
+
+impl Ticket {
+    /// Pieces that have not ended.
+    pub fn left(&self) -> u64 {
+        self.0.left.load(Ordering::Acquire)
+    }
+
+    /// The first failure, as often as it is asked for.
+    pub fn failed(&self) -> Option<Failed> {
+        self.0.failed.lock().clone()
+    }
+}
+
+/// Does writes behind their callers' backs. One is enough for a process: [`global`].
+pub struct WriteBehind {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// This is a child of the process that has the thread.
+    orphaned: AtomicBool,
+    /// Ends the thread.
+    bell: OwnedFd,
+}
+
+impl WriteBehind {
+    /// One of its own, over the engine of threads.
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread or no descriptor left.
+    pub fn new() -> io::Result<WriteBehind> {
+        let prefer = engine::Prefer::Threads;
+        WriteBehind::over(engine::open(&engine::Options {
+            depth: DEPTH,
+            prefer,
+            threads: THREADS,
+        })?)
+    }
+
+    /// One over any engine.
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread left.
+    pub fn over(engine: Box<dyn Engine>) -> io::Result<WriteBehind> {
+        let watch = engine.fd().try_clone_to_owned()?;
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State::new(engine)),
+            changed: Condvar::new(),
+            orphaned: AtomicBool::new(false),
+            bell: thread::bell()?,
+        });
+        thread::start(&shared, watch)?;
+        Ok(WriteBehind { shared })
+    }
+
+    /// Knows a file from now on. The descriptor stays the caller's, and stays open until
+    /// [`WriteBehind::forget`].
+    pub fn add(&self, fd: RawFd, name: &str, rules: Rules) -> FileId {
+        self.shared.state.lock().add(fd, name, rules)
+    }
+
+    /// Takes a write. Ended writes may be followed with a ticket.
+    ///
+    /// # Errors
+    ///
+    /// It was not taken; a failure of the write itself is kept for [`WriteBehind::drain`].
+    pub fn write(
+        &self,
+        file: FileId,
+        offset: u64,
+        bytes: &[u8],
+        label: &Arc<Label>,
+        ticket: Option<&Ticket>,
+    ) -> Result<(), Refused> {
+        let mut at = offset;
+        for piece in bytes.chunks(PIECE_BYTES_MAX) {
+            let memory = self.room(file, piece.len())?.fill(piece);
+            self.submit(file, at, memory, label, ticket)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// As [`WriteBehind::write`], without a copy.
+    ///
+    /// # Safety
+    ///
+    /// The bytes stay where they are and nobody changes them until the write has ended.
+    ///
+    /// # Errors
+    ///
+    /// As of [`WriteBehind::write`].
+    pub unsafe fn write_lent(
+        &self,
+        file: FileId,
+        offset: u64,
+        bytes: &[u8],
+        label: &Arc<Label>,
+        ticket: Option<&Ticket>,
+    ) -> Result<(), Refused> {
+        let mut at = offset;
+        for piece in bytes.chunks(PIECE_BYTES_MAX) {
+            // SAFETY: the caller promised, and no engine changes what it writes.
+            let memory = unsafe { state::Memory::lent(piece.as_ptr().cast_mut(), piece.len()) };
+            self.submit(file, at, memory, label, ticket)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Memory for a piece, when the file may have it.
+    fn room(&self, file: FileId, len: usize) -> Result<blocks::Room, Refused> {
+        let mut state = self.shared.state.lock();
+        loop {
+            if self.is_orphaned() {
+                return Err(Refused::Child);
+            }
+            if let Some(room) = state.reserve(file, len)? {
+                return Ok(room);
+            }
+            self.wait(&mut state, None);
+        }
+    }
+
+    fn submit(
+        &self,
+        file: FileId,
+        offset: u64,
+        memory: state::Memory,
+        label: &Arc<Label>,
+        ticket: Option<&Ticket>,
+    ) -> Result<(), Refused> {
+        let mut state = self.shared.state.lock();
+        if self.is_orphaned() {
+            return Err(Refused::Child);
+        }
+        state.submit_write(file, offset, memory, label, ticket.map(|ticket| &ticket.0))
+    }
+
+    /// Whether nothing of a file is under way and nothing of it has failed.
+    pub fn is_quiet(&self, file: FileId) -> bool {
+        self.is_orphaned() || self.shared.state.lock().is_quiet(file)
+    }
+
+    /// Waits for the writes that a range overlaps, then calls `read`, before any later write to
+    /// the range begins.
+    ///
+    /// # Errors
+    ///
+    /// A write that the range needs has failed: that is the cause, and `read` was not called.
+    pub fn read<T>(
+        &self,
+        file: FileId,
+        offset: u64,
+        len: u64,
+        read: impl FnOnce() -> T,
+    ) -> Result<T, Failed> {
+        if len == 0 || self.is_quiet(file) {
+            return Ok(read());
+        }
+        let mut state = self.shared.state.lock();
+        let task = state.submit_read(file, offset, len)?;
+        while !state.is_ready(task)? {
+            self.wait(&mut state, None);
+        }
+        drop(state);
+        let answer = read();
+        let mut state = self.shared.state.lock();
+        state.end_read(task);
+        self.shared.changed.notify_all();
+        Ok(answer)
+    }
+
+    /// Waits until nothing of a file is under way.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong since the last time, each failure once.
+    pub fn drain(&self, file: FileId) -> Result<(), Vec<Failed>> {
+        let mut state = self.shared.state.lock();
+        while !self.is_orphaned() && state.under_way(file) > 0 {
+            self.wait(&mut state, None);
+        }
+        match state.take_failures(file) {
+            failures if failures.is_empty() => Ok(()),
+            failures => Err(failures),
+        }
+    }
+
+    /// Waits for what a ticket follows, at most so long (`None`: as long as it takes); whether all
+    /// of it has ended.
+    pub fn wait_for(&self, ticket: &Ticket, timeout: Option<Duration>) -> bool {
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut state = self.shared.state.lock();
+        while ticket.left() > 0 && !self.is_orphaned() {
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return false;
+            }
+            self.wait(&mut state, until);
+        }
+        true
+    }
+
+    /// Drains a file and does not know it any more.
+    ///
+    /// # Errors
+    ///
+    /// As of [`WriteBehind::drain`].
+    pub fn forget(&self, file: FileId) -> Result<(), Vec<Failed>> {
+        let drained = self.drain(file);
+        self.shared.state.lock().remove(file);
+        drained
+    }
+
+    /// A failure was told elsewhere: `drain` will not tell it again.
+    pub fn told(&self, file: FileId, failed: &Failed) {
+        self.shared.state.lock().forget_failure(file, failed);
+    }
+
+    /// Bytes that are copied and not written, of all files.
+    pub fn copied_bytes(&self) -> usize {
+        self.shared.state.lock().copied_bytes()
+    }
+
+    fn wait(&self, state: &mut parking_lot::MutexGuard<'_, State>, until: Option<Instant>) {
+        match until {
+            Some(until) => drop(self.shared.changed.wait_until(state, until)),
+            None => self.shared.changed.wait(state),
+        }
+    }
+
+    fn is_orphaned(&self) -> bool {
+        self.shared.orphaned.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for WriteBehind {
+    fn drop(&mut self) {
+        thread::ring(&self.shared.bell);
+    }
+}
+
+static GLOBAL: OnceLock<WriteBehind> = OnceLock::new();
+
+/// The process's own, started when it is first asked for.
+///
+/// # Errors
+///
+/// As of [`WriteBehind::new`]; the next call tries again.
+pub fn global() -> io::Result<&'static WriteBehind> {
+    if let Some(behind) = GLOBAL.get() {
+        return Ok(behind);
+    }
+    let behind = WriteBehind::new()?;
+    let behind = GLOBAL.get_or_init(|| {
+        thread::survive_forks();
+        behind
+    });
+    Ok(behind)
+}
+
+#[cfg(test)]
+mod tests;

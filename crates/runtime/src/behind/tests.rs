@@ -1,0 +1,200 @@
+//! Writes behind the caller against a plain model of the file; failures; memory; a child.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use engine::wrap::fault::{Fault, Faults};
+use engine::{Options, Prefer};
+use proptest::prelude::*;
+
+use super::*;
+
+const FILE_BYTES: usize = 20_000;
+
+fn new_file() -> File {
+    let dir = std::env::temp_dir();
+    let flags = libc::O_TMPFILE;
+    use std::os::unix::fs::OpenOptionsExt;
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(dir).unwrap()
+}
+
+fn faulty(faults: Faults) -> WriteBehind {
+    let options = Options { depth: 8, prefer: Prefer::Threads, threads: 2 };
+    let engine = engine::open(&options).unwrap();
+    WriteBehind::over(Box::new(Fault::new(engine, faults).unwrap())).unwrap()
+}
+
+fn rules(limit_bytes: usize) -> Rules {
+    Rules { limit_bytes }
+}
+
+fn label() -> Arc<Label> {
+    Arc::new(Label { operation: "write of a dataset", object: Some("/a".into()) })
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write { offset: usize, len: usize, byte: u8, is_lent: bool },
+    Read { offset: usize, len: usize },
+    Drain,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let range = (0..FILE_BYTES - 1).prop_flat_map(|offset| (Just(offset), 1..FILE_BYTES - offset));
+    let step = prop_oneof![
+        6 => (range.clone(), any::<u8>(), any::<bool>()).prop_map(
+            |((offset, len), byte, is_lent)| Step::Write { offset, len, byte, is_lent }
+        ),
+        3 => range.prop_map(|(offset, len)| Step::Read { offset, len }),
+        1 => Just(Step::Drain),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever overtakes what: a read sees the bytes of the writes before it, and so does the end.
+    #[test]
+    fn every_read_sees_the_writes_before_it(steps in steps(), seed: u64, limit in 1..50_000usize) {
+        let late_max = Duration::from_micros(300);
+        let faults = Faults { seed, late: 0.5, late_max, reordered: 0.5, ..Faults::default() };
+        let behind = faulty(faults);
+        let on_disk = new_file();
+        let file = behind.add(on_disk.as_raw_fd(), "f", rules(limit));
+        let mut model = vec![0; FILE_BYTES];
+        on_disk.set_len(FILE_BYTES as u64).unwrap();
+        let mut lent = Vec::new();
+        for step in steps {
+            match step {
+                Step::Write { offset, len, byte, is_lent } => {
+                    let bytes = vec![byte; len];
+                    model[offset..offset + len].copy_from_slice(&bytes);
+                    if is_lent {
+                        // SAFETY: it is kept until everything is drained, and not changed.
+                        let taken = unsafe {
+                            behind.write_lent(file, offset as u64, &bytes, &label(), None)
+                        };
+                        taken.unwrap();
+                        lent.push(bytes);
+                    } else {
+                        behind.write(file, offset as u64, &bytes, &label(), None).unwrap();
+                    }
+                }
+                Step::Read { offset, len } => {
+                    let mut seen = vec![0; len];
+                    let read = || on_disk.read_exact_at(&mut seen, offset as u64);
+                    behind.read(file, offset as u64, len as u64, read).unwrap().unwrap();
+                    prop_assert_eq!(&seen, &model[offset..offset + len]);
+                }
+                Step::Drain => prop_assert!(behind.drain(file).is_ok()),
+            }
+            prop_assert!(behind.copied_bytes() <= limit.max(FILE_BYTES));
+        }
+        prop_assert!(behind.forget(file).is_ok());
+        let mut seen = vec![0; FILE_BYTES];
+        on_disk.read_exact_at(&mut seen, 0).unwrap();
+        prop_assert_eq!(seen, model);
+        prop_assert_eq!(behind.copied_bytes(), 0);
+    }
+}
+
+#[test]
+fn a_failure_is_told_once_to_who_drains_and_to_every_reader_until_then() {
+    let behind = faulty(Faults { enospc: 1.0, ..Faults::default() });
+    let on_disk = new_file();
+    let file = behind.add(on_disk.as_raw_fd(), "out.h5", rules(1 << 20));
+    let ticket = Ticket::default();
+    behind.write(file, 100, &[1; 50], &label(), Some(&ticket)).unwrap();
+    assert!(behind.wait_for(&ticket, None));
+    assert_eq!(ticket.failed().unwrap().errno, Errno(libc::ENOSPC));
+
+    let refused = behind.read(file, 149, 1, || panic!("the bytes are not there")).unwrap_err();
+    assert_eq!((refused.offset, refused.len), (100, 50));
+    assert_eq!(behind.read(file, 150, 10, || 7).unwrap(), 7);
+
+    let failures = behind.drain(file).unwrap_err();
+    let text = failures[0].to_string();
+    assert!(text.starts_with("out.h5: 50 bytes at 100 were not written: "), "{text}");
+    assert!(text.ends_with("(write of a dataset /a)"), "{text}");
+    assert_eq!(failures.len(), 1);
+    assert_eq!(behind.drain(file), Ok(()));
+    assert_eq!(behind.forget(file), Ok(()));
+}
+
+#[test]
+fn writes_after_a_failed_one_go_on_and_those_elsewhere_are_not_touched() {
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let behind = WriteBehind::new().unwrap();
+    let (good, bad) = (new_file(), behind.add(full.as_raw_fd(), "full", rules(1 << 20)));
+    let file = behind.add(good.as_raw_fd(), "good", rules(1 << 20));
+    for _ in 0..10 {
+        behind.write(bad, 0, &[1; 1000], &label(), None).unwrap();
+        behind.write(file, 0, &[2; 1000], &label(), None).unwrap();
+    }
+    assert_eq!(behind.drain(bad).unwrap_err().len(), 10);
+    assert_eq!(behind.drain(file), Ok(()));
+    behind.forget(bad).unwrap();
+    behind.forget(file).unwrap();
+}
+
+#[test]
+fn a_write_over_the_limit_waits_for_the_ones_before_it() {
+    let behind = WriteBehind::new().unwrap();
+    let on_disk = new_file();
+    let file = behind.add(on_disk.as_raw_fd(), "f", rules(PIECE_BYTES_MAX));
+    let bytes: Vec<u8> = (0..5 * PIECE_BYTES_MAX + 17).map(|at| (at / 1000) as u8).collect();
+    behind.write(file, 3, &bytes, &label(), None).unwrap();
+    assert!(behind.copied_bytes() <= PIECE_BYTES_MAX);
+    behind.forget(file).unwrap();
+    let mut seen = vec![0; bytes.len()];
+    on_disk.read_exact_at(&mut seen, 3).unwrap();
+    assert!(seen == bytes);
+}
+
+#[test]
+fn a_wait_with_a_time_ends_when_it_is_up() {
+    let late_max = Duration::from_secs(2);
+    let behind = faulty(Faults { seed: 3, late: 1.0, late_max, ..Faults::default() });
+    let on_disk = new_file();
+    let file = behind.add(on_disk.as_raw_fd(), "f", rules(1 << 20));
+    let ticket = Ticket::default();
+    behind.write(file, 0, &[1; 10], &label(), Some(&ticket)).unwrap();
+    if !behind.wait_for(&ticket, Some(Duration::from_millis(1))) {
+        assert_eq!(ticket.left(), 1);
+    }
+    assert!(behind.wait_for(&ticket, None));
+    assert_eq!(ticket.left(), 0);
+    behind.forget(file).unwrap();
+}
+
+#[test]
+fn a_child_is_refused_and_finds_what_was_written_before() {
+    let behind = global().unwrap();
+    let on_disk = new_file();
+    let file = behind.add(on_disk.as_raw_fd(), "f", rules(64 << 20));
+    behind.write(file, 0, &vec![7; 8 << 20], &label(), None).unwrap();
+    // SAFETY: the child only uses what is made for children, and leaves without a destructor.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refused = behind.write(file, 0, &[1], &label(), None) == Err(Refused::Child);
+        let mut seen = [0; 1];
+        let read = || on_disk.read_exact_at(&mut seen, (8 << 20) - 1).is_ok();
+        let is_there = behind.read(file, 0, 1, read) == Ok(true) && seen == [7];
+        let drained = behind.forget(file).is_ok();
+        let code = i32::from(!(refused && is_there && drained));
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(code) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child made above.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+    behind.write(file, 0, &[9], &label(), None).unwrap();
+    behind.forget(file).unwrap();
+    let mut seen = [0; 2];
+    on_disk.read_exact_at(&mut seen, 0).unwrap();
+    assert_eq!(seen, [9, 7]);
+}

@@ -1,0 +1,453 @@
+//! The file driver: HDF5 writes a file's bytes through it, and it hands them to the runtime.
+//!
+//! It stands on HDF5's plain driver (`sec2`), which opens, locks, reads and closes the file and
+//! says what goes wrong there, in its words. Ours are:
+//!
+//! - a write of some size, or any while others are under way, goes behind the program; a small one
+//!   into a quiet file is a plain write, which costs less than handing it over;
+//! - a read waits for the writes that it overlaps;
+//! - the end of the file counts what is not written yet; making it shorter waits for everything;
+//! - a flush and a close wait for everything, and fail with what went wrong.
+//!
+//! With other processes reading while we write (SWMR) the order of all writes matters: such files
+//! are written directly.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_uint, c_ulong, c_void, CStr};
+use std::sync::OnceLock;
+
+use runtime::behind::{Failed, Rules};
+
+use crate::abi::{
+    Address, DriverClass, DriverFile, File, Id, Ptr, Status, Text, ACCESS_SWMR, DONE,
+    DRIVER_VERSION, FAILED, MEMORY_MAP, NO_ID,
+};
+use crate::info::Settings;
+use crate::library::{self, Library, LIBRARIES_MAX};
+use crate::opened::{self, Key, Opened};
+use crate::{errors, scope, stack};
+
+/// What the driver is called by number; HDF5 leaves 256 to 511 to be chosen.
+const VALUE: c_int = 493;
+const CLOSE_WEAK: c_int = 1;
+const ADDRESS_MAX: Address = i64::MAX as u64;
+
+/// `H5FD_FEAT_...` of the plain driver, asked for without a file.
+const FEATURES: c_ulong = 0x1 | 0x2 | 0x4 | 0x8 | 0x10 | 0x80 | 0x1000 | 0x8000;
+
+/// One open file.
+#[repr(C)]
+struct Ours {
+    /// What HDF5 looks at. First, and alone at its address.
+    public: DriverFile,
+    below: File,
+    library: &'static Library,
+    fd: c_int,
+    key: Option<Key>,
+    name: String,
+    /// One past the last byte, with what is not written yet.
+    end: Address,
+    settings: Settings,
+    /// Other processes read while we write.
+    is_shared: bool,
+    opened: Option<Opened>,
+}
+
+thread_local! {
+    /// How the files are written that the connector opens now.
+    static SETTINGS: Cell<Option<Settings>> = const { Cell::new(None) };
+    /// Which files were opened by what the connector calls now.
+    static NEW: RefCell<Vec<Key>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs what opens files, with how they are written; also which files it opened.
+pub fn opening<T>(settings: Settings, open: impl FnOnce() -> T) -> (T, Vec<Key>) {
+    let outer = SETTINGS.replace(Some(settings));
+    let before = NEW.take();
+    let result = open();
+    SETTINGS.set(outer);
+    (result, NEW.replace(before))
+}
+
+/// The driver of a library, registered when it is first wanted; `NO_ID`: HDF5 does not take it.
+pub fn ours(library: &'static Library) -> Id {
+    let mut drivers = library.drivers.lock();
+    if drivers.ours == NO_ID {
+        let class: *const DriverClass = CLASSES[library.slot].get_or_init(|| class(library.slot));
+        // SAFETY: a class that stays; HDF5 copies it.
+        drivers.ours = unsafe { (library.symbols.driver_register)(class.cast()) };
+    }
+    drivers.ours
+}
+
+/// HDF5 goes: the next one that has this slot's library registers anew.
+pub fn forget(library: &Library) {
+    let mut drivers = library.drivers.lock();
+    (drivers.ours, drivers.plain) = (NO_ID, NO_ID);
+}
+
+/// Whether a list of access properties has the plain driver.
+///
+/// # Safety
+///
+/// `list` is one.
+pub unsafe fn is_plain(library: &Library, list: Id) -> bool {
+    let symbols = &library.symbols;
+    let mut drivers = library.drivers.lock();
+    // SAFETY: a list of HDF5, as the caller promised; the copy is closed.
+    unsafe {
+        if drivers.plain == NO_ID {
+            let copy = (symbols.list_copy)(list);
+            (symbols.list_set_plain_driver)(copy);
+            drivers.plain = (symbols.list_get_driver)(copy);
+            (symbols.list_close)(copy);
+        }
+        drivers.plain != NO_ID && (symbols.list_get_driver)(list) == drivers.plain
+    }
+}
+
+/// Gives a list that HDF5 made of one of our files the driver that the program chose.
+///
+/// # Safety
+///
+/// `list` is a list of access properties that may be changed.
+pub unsafe fn hide(library: &Library, list: Id) {
+    let ours = library.drivers.lock().ours;
+    // SAFETY: the caller promised.
+    unsafe {
+        if ours != NO_ID && (library.symbols.list_get_driver)(list) == ours {
+            (library.symbols.list_set_plain_driver)(list);
+        }
+    }
+}
+
+static CLASSES: [OnceLock<DriverClass>; LIBRARIES_MAX] = [const { OnceLock::new() }; LIBRARIES_MAX];
+
+fn class(slot: usize) -> DriverClass {
+    let open: unsafe extern "C" fn(Text, c_uint, Id, Address) -> File = match slot {
+        0 => open::<0>,
+        1 => open::<1>,
+        2 => open::<2>,
+        _ => open::<3>,
+    };
+    DriverClass {
+        version: DRIVER_VERSION,
+        value: VALUE,
+        name: c"alongside".as_ptr(),
+        address_max: ADDRESS_MAX,
+        close_degree: CLOSE_WEAK,
+        terminate: None,
+        superblock: [None; 3],
+        access_list_size: 0,
+        access_list: [None; 3],
+        transfer_list_size: 0,
+        transfer_list: [None; 2],
+        open: Some(open),
+        close: Some(close),
+        compare: Some(compare),
+        query: Some(query),
+        type_map: None,
+        allocate: None,
+        free: None,
+        get_eoa: Some(get_eoa),
+        set_eoa: Some(set_eoa),
+        get_eof: Some(get_eof),
+        handle: Some(handle),
+        read: Some(read),
+        write: Some(write),
+        vectors: [None; 2],
+        selections: [None; 2],
+        flush: Some(flush),
+        truncate: Some(truncate),
+        lock: Some(lock),
+        unlock: Some(unlock),
+        delete: Some(delete),
+        control: Some(control),
+        memory_map: MEMORY_MAP,
+    }
+}
+
+/// Our file of HDF5's, for as long as one of its calls.
+///
+/// # Safety
+///
+/// HDF5 passes what [`open`] gave, and one call at a time.
+unsafe fn of<'a>(file: File) -> &'a mut Ours {
+    // SAFETY: the caller promised.
+    unsafe { &mut *file.cast() }
+}
+
+/// Calls a function of the driver below.
+macro_rules! below {
+    ($ours:expr, $function:ident ( $($arg:expr),* )) => {{
+        let below = $ours.below;
+        // SAFETY: the file below is open for as long as ours is, and its class is HDF5's, which has
+        // all the functions that it is called for.
+        unsafe { ((*(*below).class).$function.expect("the plain driver has it"))(below $(, $arg)*) }
+    }};
+}
+
+unsafe extern "C" fn open<const SLOT: usize>(
+    name: Text,
+    flags: c_uint,
+    list: Id,
+    address_max: Address,
+) -> File {
+    let library = library::get::<SLOT>();
+    let symbols = &library.symbols;
+    // SAFETY: HDF5's list and name; what is made here is closed here.
+    let below = unsafe {
+        let plain = (symbols.list_copy)(list);
+        (symbols.list_set_plain_driver)(plain);
+        let below = (symbols.driver_open)(name, flags, plain, address_max);
+        stack::keep(library, || (symbols.list_close)(plain));
+        below
+    };
+    if below.is_null() {
+        return below.cast();
+    }
+    // SAFETY: HDF5's text.
+    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
+    let mut ours = Box::new(Ours {
+        public: DriverFile::new(),
+        below,
+        library,
+        fd: -1,
+        key: None,
+        name,
+        end: 0,
+        settings: SETTINGS.get().unwrap_or_default(),
+        is_shared: flags & ACCESS_SWMR != 0,
+        opened: None,
+    });
+    ours.end = below!(ours, get_eof(0));
+    let mut handle: Ptr = std::ptr::null_mut();
+    if below!(ours, handle(list, &raw mut handle)) >= 0 && !handle.is_null() {
+        // SAFETY: the plain driver's handle is its descriptor.
+        ours.fd = unsafe { *handle.cast::<c_int>() };
+        ours.key = opened::key_of(ours.fd);
+    }
+    NEW.with_borrow_mut(|new| new.extend(ours.key));
+    Box::into_raw(ours).cast()
+}
+
+unsafe extern "C" fn close(file: File) -> Status {
+    // SAFETY: HDF5 passes what `open` gave, and forgets it.
+    let ours = unsafe { Box::from_raw(file.cast::<Ours>()) };
+    opened::unshare(ours.library, ours.key);
+    let written = match ours.opened {
+        Some(opened) => opened::end(ours.library, ours.key.unwrap_or_default(), opened),
+        None => Ok(()),
+    };
+    // SAFETY: the file below is open, and nobody uses it any more.
+    let closed = unsafe { (ours.library.symbols.driver_close)(ours.below) };
+    match told(ours.library, written) {
+        FAILED => FAILED,
+        _ => closed,
+    }
+}
+
+/// Tells the program what went wrong; on the way out, a person.
+pub fn told(library: &Library, outcome: Result<(), Vec<Failed>>) -> Status {
+    let Err(failures) = outcome else { return DONE };
+    let is_terminating = library.is_terminating();
+    for failed in &failures {
+        match is_terminating {
+            true => errors::say(&failed.to_string()),
+            false => stack::push_here(library, &failed.to_string()),
+        }
+    }
+    FAILED
+}
+
+impl Ours {
+    /// Where writes go behind the program, from the first that does on.
+    fn behind(&mut self) -> Option<Opened> {
+        if self.is_shared || self.key.is_some_and(|key| opened::is_shared(self.library, key)) {
+            return None;
+        }
+        if self.opened.is_some() {
+            return self.opened;
+        }
+        let rules = Rules { limit_bytes: self.settings.limit_bytes() };
+        self.opened = opened::begin(self.library, self.key?, self.fd, &self.name, rules);
+        self.opened
+    }
+
+    /// Whether there is nothing under way that a small write could disturb.
+    fn is_quiet(&self) -> bool {
+        self.opened.is_none_or(|opened| opened.behind.is_quiet(opened.file))
+    }
+
+    /// Takes bytes; `false`: they have to be written here and now.
+    fn write_behind(&mut self, address: Address, bytes: &[u8]) -> bool {
+        if bytes.len() < self.settings.behind_bytes() && self.is_quiet() {
+            return false;
+        }
+        let Some(Opened { behind, file }) = self.behind() else { return false };
+        let (label, ticket) = (scope::label(), scope::ticket());
+        let taken = match scope::is_lent(bytes) {
+            // SAFETY: the program keeps this memory until it is told that the write is over.
+            true => unsafe { behind.write_lent(file, address, bytes, &label, ticket.as_ref()) },
+            false => behind.write(file, address, bytes, &label, ticket.as_ref()),
+        };
+        taken.is_ok()
+    }
+
+    fn drain(&self) -> Result<(), Vec<Failed>> {
+        self.opened.map_or(Ok(()), |opened| opened.behind.drain(opened.file))
+    }
+}
+
+unsafe extern "C" fn write(
+    file: File,
+    kind: c_int,
+    list: Id,
+    address: Address,
+    size: usize,
+    buffer: Ptr,
+) -> Status {
+    // SAFETY: HDF5 passes its file.
+    let ours = unsafe { of(file) };
+    let end = address.checked_add(size as u64).filter(|end| *end <= ADDRESS_MAX);
+    if let Some(end) = end.filter(|_| size > 0) {
+        // SAFETY: HDF5's bytes, for as long as this call.
+        let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), size) };
+        if ours.write_behind(address, bytes) {
+            ours.end = ours.end.max(end);
+            return DONE;
+        }
+    }
+    let status = below!(ours, write(kind, list, address, size, buffer));
+    if status >= 0 {
+        ours.end = ours.end.max(end.unwrap_or(0));
+    }
+    status
+}
+
+unsafe extern "C" fn read(
+    file: File,
+    kind: c_int,
+    list: Id,
+    address: Address,
+    size: usize,
+    buffer: Ptr,
+) -> Status {
+    // SAFETY: HDF5 passes its file.
+    let ours = unsafe { of(file) };
+    let plainly = || below!(ours, read(kind, list, address, size, buffer));
+    let is_in_range = address.checked_add(size as u64).is_some();
+    match ours.opened.filter(|_| is_in_range) {
+        None => plainly(),
+        Some(Opened { behind, file }) => match behind.read(file, address, size as u64, plainly) {
+            Ok(status) => status,
+            Err(failed) => {
+                stack::push_here(ours.library, &format!("what is to be read is lost: {failed}"));
+                FAILED
+            }
+        },
+    }
+}
+
+unsafe extern "C" fn flush(file: File, _list: Id, _is_closing: bool) -> Status {
+    // SAFETY: HDF5 passes its file.
+    let ours = unsafe { of(file) };
+    told(ours.library, ours.drain())
+}
+
+unsafe extern "C" fn truncate(file: File, _list: Id, _is_closing: bool) -> Status {
+    // SAFETY: HDF5 passes its file.
+    let ours = unsafe { of(file) };
+    let wanted = below!(ours, get_eoa(0));
+    if wanted == ours.end {
+        return DONE;
+    }
+    if wanted < ours.end {
+        // What is written after this would make the file longer again.
+        let drained = ours.drain();
+        if drained.is_err() {
+            return told(ours.library, drained);
+        }
+    }
+    // SAFETY: a descriptor and a number.
+    if unsafe { libc::ftruncate(ours.fd, wanted as i64) } == -1 {
+        let why = std::io::Error::last_os_error();
+        let message = format!("{}: it cannot be made {wanted} bytes long: {why}", ours.name);
+        stack::push_here(ours.library, &message);
+        return FAILED;
+    }
+    ours.end = wanted;
+    DONE
+}
+
+unsafe extern "C" fn compare(one: File, other: File) -> c_int {
+    // SAFETY: HDF5 passes two files of ours.
+    let (one, other) = unsafe { (of(one), of(other)) };
+    below!(one, compare(other.below))
+}
+
+unsafe extern "C" fn query(file: File, features: *mut c_ulong) -> Status {
+    if file.is_null() {
+        // SAFETY: HDF5 wants them there.
+        unsafe { *features = FEATURES };
+        return DONE;
+    }
+    // SAFETY: HDF5 passes its file.
+    let ours = unsafe { of(file) };
+    below!(ours, query(features))
+}
+
+unsafe extern "C" fn get_eoa(file: File, kind: c_int) -> Address {
+    // SAFETY: HDF5 passes its file.
+    let ours = unsafe { of(file) };
+    below!(ours, get_eoa(kind))
+}
+
+unsafe extern "C" fn set_eoa(file: File, kind: c_int, address: Address) -> Status {
+    // SAFETY: HDF5 passes its file.
+    let ours = unsafe { of(file) };
+    below!(ours, set_eoa(kind, address))
+}
+
+unsafe extern "C" fn get_eof(file: File, _kind: c_int) -> Address {
+    // SAFETY: HDF5 passes its file.
+    unsafe { of(file) }.end
+}
+
+unsafe extern "C" fn handle(file: File, list: Id, handle: *mut Ptr) -> Status {
+    // SAFETY: HDF5 passes its file.
+    let ours = unsafe { of(file) };
+    below!(ours, handle(list, handle))
+}
+
+unsafe extern "C" fn lock(file: File, is_for_writing: bool) -> Status {
+    // SAFETY: HDF5 passes its file.
+    let ours = unsafe { of(file) };
+    below!(ours, lock(is_for_writing))
+}
+
+unsafe extern "C" fn unlock(file: File) -> Status {
+    // SAFETY: HDF5 passes its file.
+    let ours = unsafe { of(file) };
+    below!(ours, unlock())
+}
+
+unsafe extern "C" fn delete(name: Text, _list: Id) -> Status {
+    // SAFETY: HDF5's text.
+    match unsafe { libc::remove(name) } {
+        0 => DONE,
+        _ => FAILED,
+    }
+}
+
+unsafe extern "C" fn control(
+    file: File,
+    operation: u64,
+    flags: u64,
+    input: *const c_void,
+    output: *mut Ptr,
+) -> Status {
+    // SAFETY: HDF5 passes its file.
+    let ours = unsafe { of(file) };
+    below!(ours, control(operation, flags, input, output))
+}

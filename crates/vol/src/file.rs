@@ -1,0 +1,236 @@
+//! Files: opened with our file driver below the connector below, if that is the native one.
+
+use std::ffi::c_uint;
+use std::sync::Arc;
+
+use crate::abi::{
+    FileClass, FileGetArgs, FileSpecificArgs, Id, OptionalArgs, Ptr, Req, Status, Text, FAILED,
+    FILE_DELETE, FILE_FLUSH, FILE_GET_ACCESS_LIST, FILE_IS_ACCESSIBLE, FILE_REOPEN,
+    FILE_START_SWMR, NO_ID,
+};
+use crate::info::Info;
+use crate::library::{self, Library};
+use crate::object::{act, Container, Object};
+use crate::{driver, info, opened, stack};
+
+/// The callbacks of a slot: a file is opened before there is an object to tell its library.
+pub const fn class<const SLOT: usize>() -> FileClass {
+    FileClass {
+        create: create::<SLOT>,
+        open: open::<SLOT>,
+        get,
+        specific: specific::<SLOT>,
+        optional,
+        close,
+    }
+}
+
+/// A list of access properties for the connector below, and what is held for it.
+struct Lists {
+    container: Arc<Container>,
+    below: Id,
+    info: Ptr,
+}
+
+impl Lists {
+    /// Makes the list: the connector below, and our driver in place of the plain one.
+    ///
+    /// # Safety
+    ///
+    /// `list` is a list of file access properties.
+    unsafe fn of<const SLOT: usize>(list: Id) -> Lists {
+        let library = library::get::<SLOT>();
+        let symbols = &library.symbols;
+        // SAFETY: the caller promised; ids and what HDF5 copied for us.
+        unsafe {
+            let mut info = std::ptr::null_mut();
+            (symbols.list_get_info)(list, &raw mut info);
+            let known = Info::below_or_native(info.cast(), library);
+            let below = (symbols.list_copy)(list);
+            (symbols.list_set_connector)(below, known.connector, known.info);
+            if known.is_native && driver::is_plain(library, list) {
+                let ours = driver::ours(library);
+                if ours != NO_ID {
+                    (symbols.list_set_driver)(below, ours, std::ptr::null());
+                }
+            }
+            let (connector, settings) = (known.connector, known.settings);
+            let container = Container { library, below: connector, files: Vec::new(), settings };
+            Lists { container: Arc::new(container), below, info }
+        }
+    }
+
+    /// Gives back what was held; the errors of a call that failed stay.
+    fn end<const SLOT: usize>(self, is_good: bool) {
+        let library = library::get::<SLOT>();
+        // SAFETY: the list that was made, and what HDF5 copied for us.
+        let give_back = || unsafe {
+            (library.symbols.list_close)(self.below);
+            info::free::<SLOT>(self.info);
+            drop(self.container);
+        };
+        match is_good {
+            true => give_back(),
+            false => stack::keep(library, give_back),
+        }
+    }
+}
+
+/// Opens or creates a file below.
+///
+/// # Safety
+///
+/// `list` is a list of file access properties; `call` opens with the list that it is given.
+unsafe fn opened_with<const SLOT: usize>(
+    operation: &'static str,
+    list: Id,
+    req: Req,
+    call: impl FnOnce(&Library, Id, Req) -> Ptr,
+) -> Ptr {
+    // SAFETY: the caller promised.
+    let mut lists = unsafe { Lists::of::<SLOT>(list) };
+    let container = &lists.container;
+    let (made, files) = driver::opening(container.settings, || {
+        act(container, operation, None, req, |req| call(container.library, lists.below, req))
+    });
+    // A request may hold the container already; then the files are not known to it, and waiting
+    // for them is waiting for all.
+    if let Some(container) = Arc::get_mut(&mut lists.container) {
+        container.files = files;
+    }
+    let wrapped = Object::wrap(&lists.container, made, Some(Arc::from("/")));
+    lists.end::<SLOT>(!wrapped.is_null());
+    wrapped
+}
+
+unsafe extern "C" fn create<const SLOT: usize>(
+    name: Text,
+    flags: c_uint,
+    creation: Id,
+    access: Id,
+    list: Id,
+    req: Req,
+) -> Ptr {
+    // SAFETY: HDF5 passes a name and lists.
+    unsafe {
+        opened_with::<SLOT>("create of a file", access, req, |library, access, req| {
+            (library.symbols.file_create)(name, flags, creation, access, list, req)
+        })
+    }
+}
+
+unsafe extern "C" fn open<const SLOT: usize>(
+    name: Text,
+    flags: c_uint,
+    access: Id,
+    list: Id,
+    req: Req,
+) -> Ptr {
+    // SAFETY: as in `create`.
+    unsafe {
+        opened_with::<SLOT>("open of a file", access, req, |library, access, req| {
+            (library.symbols.file_open)(name, flags, access, list, req)
+        })
+    }
+}
+
+/// A list of access properties shows the driver that the program chose.
+unsafe extern "C" fn get(object: Ptr, args: Ptr, list: Id, req: Req) -> Status {
+    // SAFETY: HDF5 passes an object of ours and a block.
+    unsafe {
+        let object = Object::of(object);
+        let library = object.container.library;
+        let status = object.act("query of a file", req, |it, below, req| {
+            (library.symbols.file_get)(it, below, args, list, req)
+        });
+        let FileGetArgs { operation, list } = *args.cast();
+        if status >= 0 && operation == FILE_GET_ACCESS_LIST {
+            driver::hide(library, list);
+        }
+        status
+    }
+}
+
+unsafe extern "C" fn specific<const SLOT: usize>(
+    object: Ptr,
+    args: *mut FileSpecificArgs,
+    list: Id,
+    req: Req,
+) -> Status {
+    // SAFETY: HDF5 passes a block, and an object of ours unless the block has a name and a list.
+    unsafe {
+        let operation = (*args).operation;
+        if operation == FILE_IS_ACCESSIBLE || operation == FILE_DELETE {
+            return by_name::<SLOT>(*args, list, req);
+        }
+        let object = Object::of(object);
+        let container = object.container.clone();
+        let call = container.library.symbols.file_specific;
+        let status =
+            object.act("flush of a file", req, |it, below, req| call(it, below, args, list, req));
+        if status >= 0 && operation == FILE_REOPEN {
+            let reopened = (*args).words[0].cast::<Ptr>();
+            *reopened = Object::wrap(&container, *reopened, object.path.clone());
+        }
+        flushed(&container, status, operation == FILE_FLUSH)
+    }
+}
+
+/// What is done to a file that is not open, by its name and a list of access properties.
+unsafe fn by_name<const SLOT: usize>(mut args: FileSpecificArgs, list: Id, req: Req) -> Status {
+    // SAFETY: the second word of such a block is the list.
+    unsafe {
+        let lists = Lists::of::<SLOT>(args.words[1] as usize as Id);
+        args.words[1] = lists.below as usize as Ptr;
+        let container = &lists.container;
+        let call = container.library.symbols.file_specific;
+        let status = act(container, "look at a file", None, req, |req| {
+            call(std::ptr::null_mut(), container.below, &raw mut args, list, req)
+        });
+        lists.end::<SLOT>(status >= 0);
+        status
+    }
+}
+
+/// Before other processes read the file, all that was written is there, and stays in order.
+unsafe extern "C" fn optional(object: Ptr, args: *mut OptionalArgs, list: Id, req: Req) -> Status {
+    // SAFETY: HDF5 passes an object of ours and a block.
+    unsafe {
+        let object = Object::of(object);
+        let Container { library, ref files, .. } = *object.container;
+        if (*args).operation == FILE_START_SWMR {
+            if let Err(failures) = opened::share(library, files) {
+                return driver::told(library, Err(failures));
+            }
+        }
+        object.act("call for a file", req, |it, below, req| {
+            (library.symbols.file_optional)(it, below, args, list, req)
+        })
+    }
+}
+
+unsafe extern "C" fn close(object: Ptr, list: Id, req: Req) -> Status {
+    // SAFETY: HDF5 passes an object of ours; closed, it forgets it.
+    unsafe {
+        let ours = Object::of(object);
+        let call = ours.container.library.symbols.file_close;
+        let status = ours.act("close of a file", req, |it, below, req| call(it, below, list, req));
+        if status >= 0 {
+            Object::free(object);
+        }
+        status
+    }
+}
+
+/// The end of what may be a flush: HDF5 has written what it had, and now it is on its way to the
+/// file. Only then are others told that it is there.
+pub fn flushed(container: &Container, status: Status, is_flush: bool) -> Status {
+    if status < 0 || !is_flush {
+        return status;
+    }
+    let files = Some(container.files.as_slice()).filter(|files| !files.is_empty());
+    match driver::told(container.library, opened::drain(Some(container.library), files)) {
+        FAILED => FAILED,
+        _ => status,
+    }
+}

@@ -1,0 +1,318 @@
+//! The connector string: `under_vol=0;under_info={};limit=1GiB`.
+//!
+//! | key | |
+//! |---|---|
+//! | `under_vol` | the connector below: its number or its name; without it, the native one |
+//! | `under_info` | its string, in braces |
+//! | `limit` | bytes of a file that may be copied and not written; 0: the program keeps its buffers |
+//! | `behind` | writes of at least so many bytes go on behind the program |
+//!
+//! Bytes are a number, or one with `KiB`, `MiB` or `GiB`. Without a limit, that of the environment
+//! variable `ALONGSIDE_HDF5_LIMIT` holds, and without that [`LIMIT_BYTES`].
+
+use std::ffi::{c_char, c_int, c_void, CStr, CString};
+
+use crate::abi::{Id, Ptr, Status, Text, DEFAULT, DONE, FAILED, NATIVE_CONNECTOR};
+use crate::library::{self, Library};
+use crate::{errors, stack};
+
+/// Bytes that are copied and not written of one file, at most, unless the program says otherwise.
+pub const LIMIT_BYTES: usize = 1 << 30;
+
+/// Writes from this size on go behind the program, unless it says otherwise.
+const BEHIND_BYTES: usize = 64 << 10;
+
+/// The environment variable of the limit.
+const LIMIT: &str = "ALONGSIDE_HDF5_LIMIT";
+
+/// How a file is written; `None`: as is usual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Settings {
+    limit_bytes: Option<usize>,
+    behind_bytes: Option<usize>,
+}
+
+impl Settings {
+    /// Bytes that may be copied and not written.
+    pub fn limit_bytes(&self) -> usize {
+        self.limit_bytes.or_else(limit_of_the_environment).unwrap_or(LIMIT_BYTES)
+    }
+
+    /// The size from which on writes go behind the program.
+    pub fn behind_bytes(&self) -> usize {
+        self.behind_bytes.unwrap_or(BEHIND_BYTES)
+    }
+}
+
+/// What a list of access properties carries for us.
+pub struct Info {
+    /// The connector below; its id is held.
+    connector: Id,
+    /// What it needs to know.
+    info: Ptr,
+    settings: Settings,
+}
+
+/// The connector below, with an id that somebody has to give back.
+pub struct Below {
+    pub connector: Id,
+    pub info: Ptr,
+    pub settings: Settings,
+    pub is_native: bool,
+}
+
+impl Info {
+    /// What a list says, or the native connector.
+    ///
+    /// # Safety
+    ///
+    /// `info` is null or ours.
+    pub unsafe fn below_or_native(info: *const Info, library: &Library) -> Below {
+        let symbols = &library.symbols;
+        // SAFETY: the caller promised; the rest are ids.
+        unsafe {
+            let native = (symbols.connector_by_value)(NATIVE_CONNECTOR);
+            let Some(info) = info.as_ref() else {
+                let (info, settings) = (std::ptr::null_mut(), Settings::default());
+                return Below { connector: native, info, settings, is_native: true };
+            };
+            let mut order = 1;
+            (symbols.compare_connectors)(&raw mut order, info.connector, native);
+            (symbols.drop_id)(native);
+            (symbols.keep_id)(info.connector);
+            let Info { connector, info, settings } = *info;
+            Below { connector, info, settings, is_native: order == 0 }
+        }
+    }
+}
+
+/// The limit that the environment sets; one that cannot be read is said once and ignored.
+fn limit_of_the_environment() -> Option<usize> {
+    static LIMIT_BYTES: std::sync::OnceLock<Option<usize>> = std::sync::OnceLock::new();
+    *LIMIT_BYTES.get_or_init(|| {
+        let text = std::env::var(LIMIT).ok().filter(|text| !text.is_empty())?;
+        let limit = bytes(&text);
+        if limit.is_none() {
+            errors::say(&format!(
+                "{LIMIT}=\"{text}\" is no number of bytes such as 0, 1048576 or 512MiB: ignored"
+            ));
+        }
+        limit
+    })
+}
+
+/// A number of bytes.
+fn bytes(text: &str) -> Option<usize> {
+    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let shift = match text[digits.len()..].trim() {
+        "" | "B" => 0,
+        "KiB" => 10,
+        "MiB" => 20,
+        "GiB" => 30,
+        _ => return None,
+    };
+    digits.parse::<usize>().ok()?.checked_mul(1 << shift)
+}
+
+/// What a connector string says.
+#[derive(Debug, Default, PartialEq)]
+struct Said<'a> {
+    connector: Option<&'a str>,
+    info: Option<&'a str>,
+    settings: Settings,
+}
+
+fn parse(text: &str) -> Result<Said<'_>, String> {
+    let mut said = Said::default();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let (key, after) =
+            rest.split_once('=').ok_or_else(|| format!("\"{rest}\" is no key=value"))?;
+        let (value, after) = match after.strip_prefix('{') {
+            Some(inside) => {
+                let end = end_of_braces(inside).ok_or("a { has no }")?;
+                (&inside[..end], inside[end + 1..].trim_start_matches(';'))
+            }
+            None => after.split_once(';').unwrap_or((after, "")),
+        };
+        match key.trim() {
+            "under_vol" => said.connector = Some(value.trim()),
+            "under_info" => said.info = Some(value),
+            key @ ("limit" | "behind") => {
+                let said_bytes = bytes(value.trim()).ok_or_else(|| {
+                    format!("{key}={value} is no number of bytes such as 0, 1048576 or 512MiB")
+                })?;
+                match key {
+                    "limit" => said.settings.limit_bytes = Some(said_bytes),
+                    _ => said.settings.behind_bytes = Some(said_bytes),
+                }
+            }
+            key => {
+                let known = "under_vol, under_info, limit, behind";
+                return Err(format!("there is no key \"{key}\": {known}"));
+            }
+        }
+        rest = after.trim();
+    }
+    Ok(said)
+}
+
+/// Where the brace is closed that was opened before `text`.
+fn end_of_braces(text: &str) -> Option<usize> {
+    let mut depth = 1;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+pub unsafe extern "C" fn copy<const SLOT: usize>(info: *const c_void) -> Ptr {
+    let symbols = &library::get::<SLOT>().symbols;
+    // SAFETY: HDF5 passes what we made, or null.
+    unsafe {
+        let Some(info) = info.cast::<Info>().as_ref() else { return std::ptr::null_mut() };
+        (symbols.keep_id)(info.connector);
+        let mut copy = Info { connector: info.connector, info: info.info, settings: info.settings };
+        if !info.info.is_null() {
+            copy.info = std::ptr::null_mut();
+            (symbols.copy_info)(info.connector, &raw mut copy.info, info.info);
+        }
+        Box::into_raw(Box::new(copy)).cast()
+    }
+}
+
+pub unsafe extern "C" fn compare<const SLOT: usize>(
+    order: *mut c_int,
+    one: *const c_void,
+    other: *const c_void,
+) -> Status {
+    let symbols = &library::get::<SLOT>().symbols;
+    // SAFETY: HDF5 passes two of what we made, and wants the order there.
+    unsafe {
+        let (one, other) = (&*one.cast::<Info>(), &*other.cast::<Info>());
+        *order = 0;
+        if (symbols.compare_connectors)(order, one.connector, other.connector) < 0 {
+            return FAILED;
+        }
+        if *order == 0 {
+            let (below, one, other) = (one.connector, one.info, other.info);
+            if (symbols.compare_info)(order, below, one, other) < 0 {
+                return FAILED;
+            }
+        }
+        if *order == 0 {
+            *order = one.settings.cmp(&other.settings) as c_int;
+        }
+        DONE
+    }
+}
+
+pub unsafe extern "C" fn free<const SLOT: usize>(info: Ptr) -> Status {
+    let library = library::get::<SLOT>();
+    if info.is_null() {
+        return DONE;
+    }
+    // SAFETY: HDF5 passes what we made, and forgets it.
+    let info = unsafe { Box::from_raw(info.cast::<Info>()) };
+    // SAFETY: the connector's own, and the id that was kept.
+    stack::keep(library, || unsafe {
+        if !info.info.is_null() {
+            (library.symbols.free_info)(info.connector, info.info);
+        }
+        (library.symbols.drop_id)(info.connector);
+    });
+    DONE
+}
+
+pub unsafe extern "C" fn to_text<const SLOT: usize>(
+    info: *const c_void,
+    text: *mut *mut c_char,
+) -> Status {
+    let symbols = &library::get::<SLOT>().symbols;
+    // SAFETY: HDF5 passes what we made, or null, and wants the text there, in its memory.
+    unsafe {
+        *text = std::ptr::null_mut();
+        let Some(info) = info.cast::<Info>().as_ref() else { return DONE };
+        let mut inner: *mut c_char = std::ptr::null_mut();
+        if !info.info.is_null() {
+            (symbols.info_to_text)(info.info, info.connector, &raw mut inner);
+        }
+        let below = match inner.is_null() {
+            true => String::new(),
+            false => CStr::from_ptr(inner).to_string_lossy().into_owned(),
+        };
+        (symbols.free_memory)(inner.cast());
+        let Settings { limit_bytes, behind_bytes } = info.settings;
+        let said = |key, bytes: Option<usize>| {
+            bytes.map(|bytes| format!(";{key}={bytes}")).unwrap_or_default()
+        };
+        let settings = said("limit", limit_bytes) + &said("behind", behind_bytes);
+        let mut value = 0;
+        (symbols.connector_value)(info.connector, &raw mut value);
+        let said = format!("under_vol={value};under_info={{{below}}}{settings}");
+        let said = CString::new(said).unwrap_or_default();
+        let bytes = said.as_bytes_with_nul();
+        let copy = (symbols.allocate)(bytes.len(), false).cast::<u8>();
+        if copy.is_null() {
+            return FAILED;
+        }
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), copy, bytes.len());
+        *text = copy.cast();
+        DONE
+    }
+}
+
+pub unsafe extern "C" fn from_text<const SLOT: usize>(text: Text, info: *mut Ptr) -> Status {
+    let library = library::get::<SLOT>();
+    let text = match text.is_null() {
+        true => String::new(),
+        // SAFETY: HDF5's text.
+        false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
+    };
+    // SAFETY: as of `of_said`.
+    match parse(&text).and_then(|said| unsafe { of_said(library, &said) }) {
+        Ok(made) => {
+            // SAFETY: HDF5 wants it there.
+            unsafe { *info = Box::into_raw(Box::new(made)).cast() };
+            DONE
+        }
+        Err(why) => {
+            errors::say(&format!("the connector string \"{text}\" cannot be read: {why}"));
+            FAILED
+        }
+    }
+}
+
+/// Finds the connector below.
+unsafe fn of_said(library: &Library, said: &Said<'_>) -> Result<Info, String> {
+    let symbols = &library.symbols;
+    let name = said.connector.unwrap_or("0");
+    let c_name = CString::new(name).map_err(|_| "a zero byte")?;
+    // SAFETY: a number or a text of ours.
+    let connector = unsafe {
+        match name.parse() {
+            Ok(value) => (symbols.register_connector)(value, DEFAULT),
+            Err(_) => (symbols.register_connector_by_name)(c_name.as_ptr(), DEFAULT),
+        }
+    };
+    if connector < 0 {
+        return Err(format!("there is no connector under_vol={name}"));
+    }
+    let mut info = std::ptr::null_mut();
+    if let Some(inner) = said.info.filter(|inner| !inner.is_empty()) {
+        let inner = CString::new(inner).map_err(|_| "a zero byte")?;
+        // SAFETY: a text of ours.
+        let made = unsafe { (symbols.info_from_text)(inner.as_ptr(), connector, &raw mut info) };
+        if made < 0 {
+            return Err(format!("under_vol={name} does not take its under_info"));
+        }
+    }
+    Ok(Info { connector, info, settings: said.settings })
+}

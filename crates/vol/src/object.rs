@@ -1,0 +1,183 @@
+//! What the program holds for an object: the object below, and the file that it is in.
+
+use std::ffi::{c_void, CStr};
+use std::sync::Arc;
+
+use crate::abi::{Id, Location, Ptr, Req, Status, LOCATION_BY_NAME};
+use crate::info::Settings;
+use crate::library::Library;
+use crate::request::Request;
+use crate::scope::{Scope, Wanted};
+
+/// What all objects of a file share: the connector below. Its id is held while one of them lives.
+pub struct Container {
+    /// Whose objects they are.
+    pub library: &'static Library,
+    /// The connector below.
+    pub below: Id,
+    /// The files on disk that were opened with it: device and inode.
+    pub files: Vec<(u64, u64)>,
+    /// How it is written.
+    pub settings: Settings,
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        // SAFETY: the id that was kept when this was made.
+        unsafe { (self.library.symbols.drop_id)(self.below) };
+    }
+}
+
+/// An object of ours: what HDF5 passes to our callbacks.
+pub struct Object {
+    /// Shared by all of its file.
+    pub container: Arc<Container>,
+    /// The object of the connector below.
+    pub below: Ptr,
+    /// Its path in the file, as far as it is known.
+    pub path: Option<Arc<str>>,
+}
+
+impl Object {
+    /// Puts an object below into one of ours; null stays null.
+    pub fn wrap(container: &Arc<Container>, below: Ptr, path: Option<Arc<str>>) -> Ptr {
+        if below.is_null() {
+            return below;
+        }
+        let container = container.clone();
+        Box::into_raw(Box::new(Object { container, below, path })).cast()
+    }
+
+    /// What HDF5 gave us back.
+    ///
+    /// # Safety
+    ///
+    /// It is a pointer that [`Object::wrap`] made and nobody has freed.
+    pub unsafe fn of<'a>(object: *const c_void) -> &'a Object {
+        // SAFETY: the caller promised.
+        unsafe { &*object.cast() }
+    }
+
+    /// The object below; of null, null.
+    ///
+    /// # Safety
+    ///
+    /// As of [`Object::of`], or null.
+    pub unsafe fn below_of(object: *const c_void) -> Ptr {
+        if object.is_null() {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller promised.
+        unsafe { Object::of(object) }.below
+    }
+
+    /// Frees an object whose object below is closed. The container may go with it, which calls
+    /// HDF5: errors that are there stay.
+    ///
+    /// # Safety
+    ///
+    /// As of [`Object::of`], and nobody uses it any more.
+    pub unsafe fn free(object: Ptr) {
+        // SAFETY: the caller promised.
+        drop(unsafe { Box::from_raw(object.cast::<Object>()) });
+    }
+
+    /// The path of something that is found from here.
+    ///
+    /// # Safety
+    ///
+    /// `name` is null or a C string.
+    pub unsafe fn path_to(&self, name: *const std::ffi::c_char) -> Option<Arc<str>> {
+        if name.is_null() {
+            return None;
+        }
+        // SAFETY: the caller promised.
+        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+        if name.starts_with('/') {
+            return Some(Arc::from(&*name));
+        }
+        let base = self.path.as_deref()?;
+        Some(Arc::from(format!("{}/{name}", base.trim_end_matches('/'))))
+    }
+
+    /// Runs a call of the connector below for this object: `call` gets the object below, its
+    /// connector, and where to put a request. Bytes that it leaves to be written are this object's.
+    pub fn act<T: Outcome>(
+        &self,
+        operation: &'static str,
+        request: Req,
+        call: impl FnOnce(Ptr, Id, Req) -> T,
+    ) -> T {
+        act(&self.container, operation, self.path.as_ref(), request, |req| {
+            call(self.below, self.container.below, req)
+        })
+    }
+}
+
+/// What a call gives: a status, or an object.
+pub trait Outcome {
+    /// Whether it went well.
+    fn is_good(&self) -> bool;
+}
+
+impl Outcome for Status {
+    fn is_good(&self) -> bool {
+        *self >= 0
+    }
+}
+
+impl Outcome for Ptr {
+    fn is_good(&self) -> bool {
+        !self.is_null()
+    }
+}
+
+/// Runs a call below for an object of a container, and makes the request that the program wants of
+/// it: that of the connector below, or one that follows what is written behind.
+pub fn act<T: Outcome>(
+    container: &Arc<Container>,
+    operation: &'static str,
+    path: Option<&Arc<str>>,
+    request: Req,
+    call: impl FnOnce(Req) -> T,
+) -> T {
+    let wanted = if request.is_null() { Wanted::No } else { Wanted::Ticket };
+    let scope = Scope::enter(operation, path, wanted);
+    let outcome = call(request);
+    let ticket = scope.leave();
+    if !request.is_null() && outcome.is_good() {
+        // SAFETY: the caller wants a request there; it began as null.
+        unsafe {
+            if !(*request).is_null() {
+                *request = Request::below(container, *request);
+            } else if let Some(ticket) = ticket {
+                *request = Request::ticket(container, ticket);
+            }
+        }
+    }
+    outcome
+}
+
+/// The name that a location gives, if it gives one.
+///
+/// # Safety
+///
+/// `location` is null or what HDF5 gave.
+pub unsafe fn name_of(location: *const Location) -> *const std::ffi::c_char {
+    // SAFETY: the caller promised.
+    match unsafe { location.as_ref() } {
+        Some(location) if location.kind == LOCATION_BY_NAME => location.name,
+        _ => std::ptr::null(),
+    }
+}
+
+/// The container of the first of two objects that is there.
+///
+/// # Safety
+///
+/// As of [`Object::of`], or null.
+pub unsafe fn container_of<'a>(one: Ptr, other: Ptr) -> Option<&'a Arc<Container>> {
+    let object = if one.is_null() { other } else { one };
+    // SAFETY: the caller promised.
+    (!object.is_null()).then(|| unsafe { &Object::of(object).container })
+}

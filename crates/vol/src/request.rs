@@ -1,0 +1,166 @@
+//! Requests: what an event set holds for a call that has returned before it is done.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime::behind::Ticket;
+
+use crate::abi::{
+    Notify, OptionalArgs, Ptr, RequestSpecificArgs, Status, DONE, FAILED, REQUEST_CANNOT_CANCEL,
+    REQUEST_ERROR_STACK, REQUEST_FAILED, REQUEST_IN_PROGRESS, REQUEST_SUCCEEDED,
+};
+use crate::object::Container;
+use crate::{opened, stack};
+
+/// The time that means "as long as it takes".
+const FOREVER_NS: u64 = u64::MAX;
+
+/// A call that goes on.
+pub struct Request {
+    container: Arc<Container>,
+    what: What,
+}
+
+enum What {
+    /// The connector below has it.
+    Below(Ptr),
+    /// Its bytes are being written.
+    Ticket(Ticket),
+}
+
+impl Request {
+    pub fn below(container: &Arc<Container>, request: Ptr) -> Ptr {
+        Request::make(container, What::Below(request))
+    }
+
+    pub fn ticket(container: &Arc<Container>, ticket: Ticket) -> Ptr {
+        Request::make(container, What::Ticket(ticket))
+    }
+
+    fn make(container: &Arc<Container>, what: What) -> Ptr {
+        let container = container.clone();
+        Box::into_raw(Box::new(Request { container, what })).cast()
+    }
+
+    /// # Safety
+    ///
+    /// A request that was made here and is not freed.
+    unsafe fn of<'a>(request: Ptr) -> &'a Request {
+        // SAFETY: the caller promised.
+        unsafe { &*request.cast() }
+    }
+}
+
+/// How it stands, after at most so long.
+fn standing(ticket: &Ticket, timeout_ns: u64) -> c_int {
+    let timeout = (timeout_ns != FOREVER_NS).then(|| Duration::from_nanos(timeout_ns));
+    match opened::wait_for(ticket, timeout) {
+        false => REQUEST_IN_PROGRESS,
+        true if ticket.failed().is_some() => REQUEST_FAILED,
+        true => REQUEST_SUCCEEDED,
+    }
+}
+
+pub unsafe extern "C" fn wait(request: Ptr, timeout_ns: u64, status: *mut c_int) -> Status {
+    // SAFETY: HDF5 passes what we made.
+    let Request { container, what } = unsafe { Request::of(request) };
+    match what {
+        // SAFETY: a request of the connector below.
+        What::Below(below) => unsafe {
+            (container.library.symbols.request_wait)(*below, container.below, timeout_ns, status)
+        },
+        What::Ticket(ticket) => {
+            // SAFETY: HDF5 wants the standing there.
+            unsafe { *status = standing(ticket, timeout_ns) };
+            DONE
+        }
+    }
+}
+
+/// Tells when it is over: here, before this returns, because a library that is not thread-safe must
+/// not be called from elsewhere.
+pub unsafe extern "C" fn notify(request: Ptr, tell: Notify, context: Ptr) -> Status {
+    // SAFETY: HDF5 passes what we made.
+    let Request { container, what } = unsafe { Request::of(request) };
+    match what {
+        // SAFETY: a request of the connector below.
+        What::Below(below) => unsafe {
+            (container.library.symbols.request_notify)(*below, container.below, tell, context)
+        },
+        // SAFETY: the program's function, with its argument.
+        What::Ticket(ticket) => unsafe { tell(context, standing(ticket, FOREVER_NS)) },
+    }
+}
+
+/// What is written cannot be called back: it is under way, or over.
+pub unsafe extern "C" fn cancel(request: Ptr, status: *mut c_int) -> Status {
+    // SAFETY: HDF5 passes what we made.
+    let Request { container, what } = unsafe { Request::of(request) };
+    match what {
+        // SAFETY: a request of the connector below.
+        What::Below(below) => unsafe {
+            (container.library.symbols.request_cancel)(*below, container.below, status)
+        },
+        What::Ticket(ticket) => {
+            let standing = match standing(ticket, 0) {
+                REQUEST_IN_PROGRESS => REQUEST_CANNOT_CANCEL,
+                over => over,
+            };
+            // SAFETY: HDF5 wants the standing there.
+            unsafe { *status = standing };
+            DONE
+        }
+    }
+}
+
+pub unsafe extern "C" fn specific(request: Ptr, args: *mut RequestSpecificArgs) -> Status {
+    // SAFETY: HDF5 passes what we made.
+    let Request { container, what } = unsafe { Request::of(request) };
+    let symbols = &container.library.symbols;
+    let ticket = match what {
+        // SAFETY: a request of the connector below.
+        What::Below(below) => unsafe {
+            return (symbols.request_specific)(*below, container.below, args);
+        },
+        What::Ticket(ticket) => ticket,
+    };
+    // SAFETY: an argument block of HDF5.
+    let args = unsafe { &mut *args };
+    if args.operation != REQUEST_ERROR_STACK {
+        return FAILED;
+    }
+    // SAFETY: no arguments; the id is the program's.
+    let stack = unsafe { (symbols.stack_create)() };
+    if let Some(failed) = ticket.failed() {
+        stack::push(container.library, stack, &failed.to_string());
+        opened::told(&failed);
+    }
+    args.words[0] = stack as usize as Ptr;
+    DONE
+}
+
+pub unsafe extern "C" fn optional(request: Ptr, args: *mut OptionalArgs) -> Status {
+    // SAFETY: HDF5 passes what we made.
+    let Request { container, what } = unsafe { Request::of(request) };
+    match what {
+        // SAFETY: a request of the connector below.
+        What::Below(below) => unsafe {
+            (container.library.symbols.request_optional)(*below, container.below, args)
+        },
+        What::Ticket(_) => FAILED,
+    }
+}
+
+pub unsafe extern "C" fn free(request: Ptr) -> Status {
+    // SAFETY: HDF5 passes what we made, and forgets it.
+    let request = unsafe { Box::from_raw(request.cast::<Request>()) };
+    let container = &request.container;
+    match &request.what {
+        // SAFETY: a request of the connector below.
+        What::Below(below) => unsafe {
+            (container.library.symbols.request_free)(*below, container.below)
+        },
+        What::Ticket(_) => DONE,
+    }
+}

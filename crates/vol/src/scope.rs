@@ -1,0 +1,98 @@
+//! For whom bytes are written just now: what a callback is about, while it calls HDF5.
+//!
+//! HDF5 calls our file driver on the thread that called our connector, from inside that call. What
+//! the driver is given is an address and bytes; whose they are is found here.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use runtime::behind::{Label, Ticket};
+
+/// Whether the program wants to follow what is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// It does not.
+    No,
+    /// It wants a request.
+    Ticket,
+}
+
+/// Memory that the program keeps alive and unchanged until the write is over.
+#[derive(Clone, Copy)]
+pub struct Lent {
+    pub start: usize,
+    pub end: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Now {
+    operation: &'static str,
+    /// Of the object; it lives as long as the call.
+    path: Option<*const Arc<str>>,
+    wanted: Wanted,
+}
+
+thread_local! {
+    static NOW: Cell<Option<Now>> = const { Cell::new(None) };
+    static TICKET: RefCell<Option<Ticket>> = const { RefCell::new(None) };
+    static LENT: RefCell<Vec<Lent>> = const { RefCell::new(Vec::new()) };
+}
+
+/// While it lives, what is written is for this operation.
+pub struct Scope {
+    before: Option<Now>,
+    ticket: Option<Ticket>,
+}
+
+impl Scope {
+    /// Begins an operation. Within another one (HDF5 opens what it needs) it is the inner.
+    pub fn enter(operation: &'static str, path: Option<&Arc<str>>, wanted: Wanted) -> Scope {
+        let path = path.map(std::ptr::from_ref);
+        let before = NOW.replace(Some(Now { operation, path, wanted }));
+        let ticket = match wanted {
+            Wanted::Ticket => TICKET.with_borrow_mut(Option::take),
+            Wanted::No => None,
+        };
+        Scope { before, ticket }
+    }
+
+    /// Ends it; what follows the bytes that were left to be written, if there are any and somebody
+    /// wants to know.
+    pub fn leave(self) -> Option<Ticket> {
+        let now = NOW.replace(self.before).expect("a scope was entered");
+        match now.wanted {
+            Wanted::No => None,
+            Wanted::Ticket => TICKET.with_borrow_mut(|slot| std::mem::replace(slot, self.ticket)),
+        }
+    }
+}
+
+/// Says that memory is the program's to keep while `call` runs.
+pub fn lend<T>(lent: &[Lent], call: impl FnOnce() -> T) -> T {
+    LENT.with_borrow_mut(|all| all.extend_from_slice(lent));
+    let result = call();
+    LENT.with_borrow_mut(|all| all.truncate(all.len() - lent.len()));
+    result
+}
+
+/// Whether bytes lie in memory that was lent.
+pub fn is_lent(bytes: &[u8]) -> bool {
+    let (start, end) = (bytes.as_ptr() as usize, bytes.as_ptr() as usize + bytes.len());
+    LENT.with_borrow(|all| all.iter().any(|lent| lent.start <= start && end <= lent.end))
+}
+
+/// The label of what is written now.
+pub fn label() -> Arc<Label> {
+    let Some(Now { operation, path, .. }) = NOW.get() else {
+        return Arc::new(Label { operation: "HDF5", object: None });
+    };
+    // SAFETY: the callback that put it there has not returned, and the object is its argument.
+    let object = path.map(|path| unsafe { (*path).clone() });
+    Arc::new(Label { operation, object })
+}
+
+/// What is to follow a write of now, if somebody wants to.
+pub fn ticket() -> Option<Ticket> {
+    let wanted = NOW.get().is_some_and(|now| now.wanted == Wanted::Ticket);
+    wanted.then(|| TICKET.with_borrow_mut(|slot| slot.get_or_insert_with(Ticket::default).clone()))
+}

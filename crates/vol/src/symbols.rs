@@ -1,0 +1,176 @@
+//! The functions of HDF5 that we call, looked up by name in the library that loaded us.
+
+use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
+
+use crate::abi::{
+    Address, File, FileSpecificArgs, GroupSpecificArgs, Id, LinkCreateArgs, Location, Notify,
+    OptionalArgs, Ptr, Req, RequestSpecificArgs, Status, Text,
+};
+
+/// Makes the table: a field, its C name, and what it is given and gives.
+macro_rules! symbols {
+    ($($field:ident $name:literal ($($arg:ty),* $(,)?) -> $result:ty;)*) => {
+        /// Functions of one HDF5 library.
+        pub struct Symbols {
+            $(pub $field: unsafe extern "C" fn($($arg),*) -> $result,)*
+        }
+
+        impl Symbols {
+            /// Looks all of them up; the name of the first that is not there.
+            pub fn load(find: impl Fn(&CStr) -> *mut c_void) -> Result<Symbols, &'static str> {
+                Ok(Symbols {
+                    $($field: {
+                        let found = find(c_str(concat!($name, "\0")));
+                        if found.is_null() {
+                            return Err($name);
+                        }
+                        // SAFETY: this is the function of that name of an HDF5 with our version of
+                        // the connector interface, whose declaration is spelled out here.
+                        unsafe {
+                            std::mem::transmute::<
+                                *mut c_void,
+                                unsafe extern "C" fn($($arg),*) -> $result,
+                            >(found)
+                        }
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+fn c_str(text: &'static str) -> &'static CStr {
+    CStr::from_bytes_with_nul(text.as_bytes()).expect("one zero, at the end")
+}
+
+type Locate = *const Location;
+
+symbols! {
+    attribute_create "H5VLattr_create"(Ptr, Locate, Id, Text, Id, Id, Id, Id, Id, Req) -> Ptr;
+    attribute_open "H5VLattr_open"(Ptr, Locate, Id, Text, Id, Id, Req) -> Ptr;
+    attribute_read "H5VLattr_read"(Ptr, Id, Id, Ptr, Id, Req) -> Status;
+    attribute_write "H5VLattr_write"(Ptr, Id, Id, *const c_void, Id, Req) -> Status;
+    attribute_get "H5VLattr_get"(Ptr, Id, Ptr, Id, Req) -> Status;
+    attribute_specific "H5VLattr_specific"(Ptr, Locate, Id, Ptr, Id, Req) -> Status;
+    attribute_optional "H5VLattr_optional"(Ptr, Id, *mut OptionalArgs, Id, Req) -> Status;
+    attribute_close "H5VLattr_close"(Ptr, Id, Id, Req) -> Status;
+
+    dataset_create "H5VLdataset_create"(
+        Ptr, Locate, Id, Text, Id, Id, Id, Id, Id, Id, Req,
+    ) -> Ptr;
+    dataset_open "H5VLdataset_open"(Ptr, Locate, Id, Text, Id, Id, Req) -> Ptr;
+    dataset_read "H5VLdataset_read"(
+        usize, *mut Ptr, Id, *mut Id, *mut Id, *mut Id, Id, *mut Ptr, Req,
+    ) -> Status;
+    dataset_write "H5VLdataset_write"(
+        usize, *mut Ptr, Id, *mut Id, *mut Id, *mut Id, Id, *mut Ptr, Req,
+    ) -> Status;
+    dataset_get "H5VLdataset_get"(Ptr, Id, Ptr, Id, Req) -> Status;
+    dataset_specific "H5VLdataset_specific"(Ptr, Id, Ptr, Id, Req) -> Status;
+    dataset_optional "H5VLdataset_optional"(Ptr, Id, *mut OptionalArgs, Id, Req) -> Status;
+    dataset_close "H5VLdataset_close"(Ptr, Id, Id, Req) -> Status;
+
+    datatype_commit "H5VLdatatype_commit"(
+        Ptr, Locate, Id, Text, Id, Id, Id, Id, Id, Req,
+    ) -> Ptr;
+    datatype_open "H5VLdatatype_open"(Ptr, Locate, Id, Text, Id, Id, Req) -> Ptr;
+    datatype_get "H5VLdatatype_get"(Ptr, Id, Ptr, Id, Req) -> Status;
+    datatype_specific "H5VLdatatype_specific"(Ptr, Id, Ptr, Id, Req) -> Status;
+    datatype_optional "H5VLdatatype_optional"(Ptr, Id, *mut OptionalArgs, Id, Req) -> Status;
+    datatype_close "H5VLdatatype_close"(Ptr, Id, Id, Req) -> Status;
+
+    file_create "H5VLfile_create"(Text, c_uint, Id, Id, Id, Req) -> Ptr;
+    file_open "H5VLfile_open"(Text, c_uint, Id, Id, Req) -> Ptr;
+    file_get "H5VLfile_get"(Ptr, Id, Ptr, Id, Req) -> Status;
+    file_specific "H5VLfile_specific"(Ptr, Id, *mut FileSpecificArgs, Id, Req) -> Status;
+    file_optional "H5VLfile_optional"(Ptr, Id, *mut OptionalArgs, Id, Req) -> Status;
+    file_close "H5VLfile_close"(Ptr, Id, Id, Req) -> Status;
+
+    group_create "H5VLgroup_create"(Ptr, Locate, Id, Text, Id, Id, Id, Id, Req) -> Ptr;
+    group_open "H5VLgroup_open"(Ptr, Locate, Id, Text, Id, Id, Req) -> Ptr;
+    group_get "H5VLgroup_get"(Ptr, Id, Ptr, Id, Req) -> Status;
+    group_specific "H5VLgroup_specific"(Ptr, Id, *mut GroupSpecificArgs, Id, Req) -> Status;
+    group_optional "H5VLgroup_optional"(Ptr, Id, *mut OptionalArgs, Id, Req) -> Status;
+    group_close "H5VLgroup_close"(Ptr, Id, Id, Req) -> Status;
+
+    link_create "H5VLlink_create"(*mut LinkCreateArgs, Ptr, Locate, Id, Id, Id, Id, Req) -> Status;
+    link_copy "H5VLlink_copy"(Ptr, Locate, Ptr, Locate, Id, Id, Id, Id, Req) -> Status;
+    link_move "H5VLlink_move"(Ptr, Locate, Ptr, Locate, Id, Id, Id, Id, Req) -> Status;
+    link_get "H5VLlink_get"(Ptr, Locate, Id, Ptr, Id, Req) -> Status;
+    link_specific "H5VLlink_specific"(Ptr, Locate, Id, Ptr, Id, Req) -> Status;
+    link_optional "H5VLlink_optional"(Ptr, Locate, Id, *mut OptionalArgs, Id, Req) -> Status;
+
+    object_open "H5VLobject_open"(Ptr, Locate, Id, *mut c_int, Id, Req) -> Ptr;
+    object_copy "H5VLobject_copy"(
+        Ptr, Locate, Text, Ptr, Locate, Text, Id, Id, Id, Id, Req,
+    ) -> Status;
+    object_get "H5VLobject_get"(Ptr, Locate, Id, Ptr, Id, Req) -> Status;
+    object_specific "H5VLobject_specific"(Ptr, Locate, Id, Ptr, Id, Req) -> Status;
+    object_optional "H5VLobject_optional"(Ptr, Locate, Id, *mut OptionalArgs, Id, Req) -> Status;
+
+    introspect_class "H5VLintrospect_get_conn_cls"(Ptr, Id, c_int, *mut Ptr) -> Status;
+    introspect_capabilities "H5VLintrospect_get_cap_flags"(*const c_void, Id, *mut u64) -> Status;
+    introspect_optional "H5VLintrospect_opt_query"(Ptr, Id, c_int, c_int, *mut u64) -> Status;
+
+    request_wait "H5VLrequest_wait"(Ptr, Id, u64, *mut c_int) -> Status;
+    request_notify "H5VLrequest_notify"(Ptr, Id, Notify, Ptr) -> Status;
+    request_cancel "H5VLrequest_cancel"(Ptr, Id, *mut c_int) -> Status;
+    request_specific "H5VLrequest_specific"(Ptr, Id, *mut RequestSpecificArgs) -> Status;
+    request_optional "H5VLrequest_optional"(Ptr, Id, *mut OptionalArgs) -> Status;
+    request_free "H5VLrequest_free"(Ptr, Id) -> Status;
+
+    blob_put "H5VLblob_put"(Ptr, Id, *const c_void, usize, Ptr, Ptr) -> Status;
+    blob_get "H5VLblob_get"(Ptr, Id, *const c_void, Ptr, usize, Ptr) -> Status;
+    blob_specific "H5VLblob_specific"(Ptr, Id, Ptr, Ptr) -> Status;
+    blob_optional "H5VLblob_optional"(Ptr, Id, Ptr, *mut OptionalArgs) -> Status;
+
+    token_compare "H5VLtoken_cmp"(Ptr, Id, Ptr, Ptr, *mut c_int) -> Status;
+    token_to_text "H5VLtoken_to_str"(Ptr, c_int, Id, Ptr, *mut *mut c_char) -> Status;
+    token_from_text "H5VLtoken_from_str"(Ptr, c_int, Id, Text, Ptr) -> Status;
+    optional "H5VLoptional"(Ptr, Id, *mut OptionalArgs, Id, Req) -> Status;
+
+    get_object "H5VLget_object"(Ptr, Id) -> Ptr;
+    get_context "H5VLget_wrap_ctx"(Ptr, Id, *mut Ptr) -> Status;
+    wrap "H5VLwrap_object"(Ptr, c_int, Id, Ptr) -> Ptr;
+    unwrap "H5VLunwrap_object"(Ptr, Id) -> Ptr;
+    free_context "H5VLfree_wrap_ctx"(Ptr, Id) -> Status;
+    copy_info "H5VLcopy_connector_info"(Id, *mut Ptr, *const c_void) -> Status;
+    compare_info "H5VLcmp_connector_info"(*mut c_int, Id, *const c_void, *const c_void) -> Status;
+    free_info "H5VLfree_connector_info"(Id, Ptr) -> Status;
+    info_to_text "H5VLconnector_info_to_str"(*const c_void, Id, *mut *mut c_char) -> Status;
+    info_from_text "H5VLconnector_str_to_info"(Text, Id, *mut Ptr) -> Status;
+    compare_connectors "H5VLcmp_connector_cls"(*mut c_int, Id, Id) -> Status;
+    connector_value "H5VLget_value"(Id, *mut c_int) -> Status;
+    connector_by_value "H5VLget_connector_id_by_value"(c_int) -> Id;
+    register_connector "H5VLregister_connector_by_value"(c_int, Id) -> Id;
+    register_connector_by_name "H5VLregister_connector_by_name"(Text, Id) -> Id;
+
+    keep_id "H5Iinc_ref"(Id) -> c_int;
+    drop_id "H5Idec_ref"(Id) -> c_int;
+    allocate "H5allocate_memory"(usize, bool) -> Ptr;
+    free_memory "H5free_memory"(Ptr) -> Status;
+
+    list_copy "H5Pcopy"(Id) -> Id;
+    list_close "H5Pclose"(Id) -> Status;
+    list_exists "H5Pexist"(Id, Text) -> c_int;
+    list_get "H5Pget"(Id, Text, Ptr) -> Status;
+    list_get_info "H5Pget_vol_info"(Id, *mut Ptr) -> Status;
+    list_set_connector "H5Pset_vol"(Id, Id, *const c_void) -> Status;
+    list_get_driver "H5Pget_driver"(Id) -> Id;
+    list_set_driver "H5Pset_driver"(Id, Id, *const c_void) -> Status;
+    list_set_plain_driver "H5Pset_fapl_sec2"(Id) -> Status;
+
+    space_points "H5Sget_simple_extent_npoints"(Id) -> i64;
+    space_close "H5Sclose"(Id) -> Status;
+    type_size "H5Tget_size"(Id) -> usize;
+
+    driver_register "H5FDregister"(*const c_void) -> Id;
+    driver_open "H5FDopen"(Text, c_uint, Id, Address) -> File;
+    driver_close "H5FDclose"(File) -> Status;
+
+    stack_take "H5Eget_current_stack"() -> Id;
+    stack_set "H5Eset_current_stack"(Id) -> Status;
+    stack_create "H5Ecreate_stack"() -> Id;
+    class_register "H5Eregister_class"(Text, Text, Text) -> Id;
+    message_create "H5Ecreate_msg"(Id, c_int, Text) -> Id;
+}

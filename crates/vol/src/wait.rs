@@ -1,0 +1,34 @@
+//! Waiting from outside of HDF5: for those who have the file, not its ids.
+
+use std::ffi::{c_char, c_int};
+
+use crate::opened;
+
+/// Waits until what was written to a file (by device and inode; both 0: to all files) is with the
+/// system. 0: it is. 1: something failed, and why is in `text`, cut to `size` bytes with its zero.
+///
+/// # Safety
+///
+/// `text` is null or has room for `size` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn alongside_hdf5_wait(
+    device: u64,
+    inode: u64,
+    text: *mut c_char,
+    size: usize,
+) -> c_int {
+    let keys = [(device, inode)];
+    let keys = Some(keys.as_slice()).filter(|_| (device, inode) != (0, 0));
+    let Err(failures) = opened::drain(None, keys) else { return 0 };
+    let said: Vec<String> = failures.iter().map(ToString::to_string).collect();
+    if !text.is_null() && size > 0 {
+        let said = said.join("\n");
+        let len = said.len().min(size - 1);
+        // SAFETY: the caller has so much room.
+        unsafe {
+            std::ptr::copy_nonoverlapping(said.as_ptr().cast(), text, len);
+            *text.add(len) = 0;
+        }
+    }
+    1
+}
