@@ -16,7 +16,7 @@ TOOLS := $(VENV)/stamp-tools
 PACKAGE := $(VENV)/stamp-package
 PEERS := $(VENV)/stamp-peers
 
-PACKAGE_CRATES := graph sched ops engine exec runtime pybind
+PACKAGE_CRATES := graph sched ops engine exec runtime vol pybind
 PACKAGE_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find $(PACKAGE_CRATES:%=crates/%) -name '*.rs' -o -name Cargo.toml)
 
@@ -221,7 +221,7 @@ lock: $(TOOLS) ## Choose new exact versions for requirements/*.txt
 .PHONY: clean
 clean: ## Remove everything that was built or installed here
 	rm -rf $(VENV) target out dist .mypy_cache .ruff_cache .pytest_cache
-	rm -f python/alongside/_native*.so
+	rm -rf python/alongside/_native*.so python/alongside/hdf5/plugins
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ---- What the targets above stand on
@@ -246,6 +246,8 @@ $(TOOLS): requirements/dev.txt requirements/data.txt | $(PY)
 	@touch $@
 
 $(PACKAGE): $(TOOLS) $(PACKAGE_SOURCES)
+	cargo build --quiet --release --locked --package alongside-vol
+	install -D -m 755 target/release/libalongside_hdf5.so -t python/alongside/hdf5/plugins
 	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --locked --quiet
 	@touch $@
 

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from alongside import aio, errors
+    from alongside import aio, errors, hdf5
     from alongside.builtin import copy, persist, read, write
     from alongside.directions import (
         Commutative,
@@ -87,6 +87,7 @@ __all__ = [
     "copy",
     "errors",
     "fsync",
+    "hdf5",
     "io",
     "open",
     "persist",
@@ -112,7 +113,7 @@ _HOMES = {
     "task": "task",
     "wait": "as_completed put wait wait_all",
 }
-_MODULES = {"aio", "errors"}
+_MODULES = {"aio", "errors", "hdf5"}
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 

@@ -79,7 +79,7 @@ unsafe fn transfer(
         stack::push_here(container.library, "datasets of different connectors in one transfer");
         return FAILED;
     }
-    act(container, operation, first.path.as_ref(), req, |req| {
+    act(container, operation, Some(&first.path), req, |req| {
         call(container, below.as_mut_ptr(), req)
     })
 }

@@ -1,7 +1,7 @@
 //! Files: opened with our file driver below the connector below, if that is the native one.
 
 use std::ffi::c_uint;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::abi::{
     FileClass, FileGetArgs, FileSpecificArgs, Id, OptionalArgs, Ptr, Req, Status, Text, FAILED,
@@ -76,6 +76,14 @@ impl Lists {
     }
 }
 
+/// Whether nothing can be opened with this connector string; then the program is told.
+fn is_refused(container: &Container) -> bool {
+    if container.settings.is_unreadable {
+        stack::push_here(container.library, "the connector string cannot be read");
+    }
+    container.settings.is_unreadable
+}
+
 /// Opens or creates a file below.
 ///
 /// # Safety
@@ -91,6 +99,9 @@ unsafe fn opened_with<const SLOT: usize>(
     let mut lists = unsafe { Lists::of::<SLOT>(list) };
     let container = &lists.container;
     let (made, files) = driver::opening(container.settings, || {
+        if is_refused(container) {
+            return std::ptr::null_mut();
+        }
         act(container, operation, None, req, |req| call(container.library, lists.below, req))
     });
     // A request may hold the container already; then the files are not known to it, and waiting
@@ -98,7 +109,7 @@ unsafe fn opened_with<const SLOT: usize>(
     if let Some(container) = Arc::get_mut(&mut lists.container) {
         container.files = files;
     }
-    let wrapped = Object::wrap(&lists.container, made, Some(Arc::from("/")));
+    let wrapped = Object::wrap(&lists.container, made, Arc::new(OnceLock::from(Box::from("/"))));
     lists.end::<SLOT>(!wrapped.is_null());
     wrapped
 }
@@ -184,9 +195,12 @@ unsafe fn by_name<const SLOT: usize>(mut args: FileSpecificArgs, list: Id, req: 
         args.words[1] = lists.below as usize as Ptr;
         let container = &lists.container;
         let call = container.library.symbols.file_specific;
-        let status = act(container, "look at a file", None, req, |req| {
-            call(std::ptr::null_mut(), container.below, &raw mut args, list, req)
-        });
+        let status = match is_refused(container) {
+            true => FAILED,
+            false => act(container, "look at a file", None, req, |req| {
+                call(std::ptr::null_mut(), container.below, &raw mut args, list, req)
+            }),
+        };
         lists.end::<SLOT>(status >= 0);
         status
     }

@@ -7,14 +7,15 @@
 //! | `limit` | bytes of a file that may be copied and not written; 0: the program keeps its buffers |
 //! | `behind` | writes of at least so many bytes go on behind the program |
 //!
-//! Bytes are a number, or one with `KiB`, `MiB` or `GiB`. Without a limit, that of the environment
-//! variable `ALONGSIDE_HDF5_LIMIT` holds, and without that [`LIMIT_BYTES`].
+//! Bytes are a number, or one with a unit such as `MiB` or `GB`. Without a limit, that of the
+//! environment variable `ALONGSIDE_HDF5_LIMIT` holds, and without that [`LIMIT_BYTES`].
 
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 
 use crate::abi::{Id, Ptr, Status, Text, DEFAULT, DONE, FAILED, NATIVE_CONNECTOR};
 use crate::library::{self, Library};
 use crate::{errors, stack};
+use runtime::storage::parse_bytes;
 
 /// Bytes that are copied and not written of one file, at most, unless the program says otherwise.
 pub const LIMIT_BYTES: usize = 1 << 30;
@@ -30,6 +31,8 @@ const LIMIT: &str = "ALONGSIDE_HDF5_LIMIT";
 pub struct Settings {
     limit_bytes: Option<usize>,
     behind_bytes: Option<usize>,
+    /// The connector string could not be read: no file can be opened with it.
+    pub is_unreadable: bool,
 }
 
 impl Settings {
@@ -92,26 +95,17 @@ fn limit_of_the_environment() -> Option<usize> {
     *LIMIT_BYTES.get_or_init(|| {
         let text = std::env::var(LIMIT).ok().filter(|text| !text.is_empty())?;
         let limit = bytes(&text);
-        if limit.is_none() {
-            errors::say(&format!(
-                "{LIMIT}=\"{text}\" is no number of bytes such as 0, 1048576 or 512MiB: ignored"
-            ));
+        if let Err(why) = &limit {
+            errors::say(&format!("{LIMIT} is ignored: {why}"));
         }
-        limit
+        limit.ok()
     })
 }
 
 /// A number of bytes.
-fn bytes(text: &str) -> Option<usize> {
-    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-    let shift = match text[digits.len()..].trim() {
-        "" | "B" => 0,
-        "KiB" => 10,
-        "MiB" => 20,
-        "GiB" => 30,
-        _ => return None,
-    };
-    digits.parse::<usize>().ok()?.checked_mul(1 << shift)
+fn bytes(text: &str) -> Result<usize, String> {
+    let bytes = parse_bytes(text)?;
+    usize::try_from(bytes).map_err(|_| format!("\"{text}\" is more than fits into memory"))
 }
 
 /// What a connector string says.
@@ -139,9 +133,7 @@ fn parse(text: &str) -> Result<Said<'_>, String> {
             "under_vol" => said.connector = Some(value.trim()),
             "under_info" => said.info = Some(value),
             key @ ("limit" | "behind") => {
-                let said_bytes = bytes(value.trim()).ok_or_else(|| {
-                    format!("{key}={value} is no number of bytes such as 0, 1048576 or 512MiB")
-                })?;
+                let said_bytes = bytes(value).map_err(|why| format!("{key}: {why}"))?;
                 match key {
                     "limit" => said.settings.limit_bytes = Some(said_bytes),
                     _ => said.settings.behind_bytes = Some(said_bytes),
@@ -249,7 +241,7 @@ pub unsafe extern "C" fn to_text<const SLOT: usize>(
             false => CStr::from_ptr(inner).to_string_lossy().into_owned(),
         };
         (symbols.free_memory)(inner.cast());
-        let Settings { limit_bytes, behind_bytes } = info.settings;
+        let Settings { limit_bytes, behind_bytes, .. } = info.settings;
         let said = |key, bytes: Option<usize>| {
             bytes.map(|bytes| format!(";{key}={bytes}")).unwrap_or_default()
         };
@@ -277,17 +269,19 @@ pub unsafe extern "C" fn from_text<const SLOT: usize>(text: Text, info: *mut Ptr
         false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
     };
     // SAFETY: as of `of_said`.
-    match parse(&text).and_then(|said| unsafe { of_said(library, &said) }) {
-        Ok(made) => {
-            // SAFETY: HDF5 wants it there.
-            unsafe { *info = Box::into_raw(Box::new(made)).cast() };
-            DONE
-        }
-        Err(why) => {
-            errors::say(&format!("the connector string \"{text}\" cannot be read: {why}"));
-            FAILED
-        }
-    }
+    let made = parse(&text).and_then(|said| unsafe { of_said(library, &said) });
+    let made = made.unwrap_or_else(|why| {
+        errors::say(&format!("the connector string \"{text}\" cannot be read: {why}"));
+        // HDF5 reads its environment while it starts, and does not survive a refusal there in all
+        // versions: it is every opening of a file that is refused.
+        let settings = Settings { is_unreadable: true, ..Settings::default() };
+        // SAFETY: a number.
+        let connector = unsafe { (library.symbols.connector_by_value)(NATIVE_CONNECTOR) };
+        Info { connector, info: std::ptr::null_mut(), settings }
+    });
+    // SAFETY: HDF5 wants it there.
+    unsafe { *info = Box::into_raw(Box::new(made)).cast() };
+    DONE
 }
 
 /// Finds the connector below.

@@ -3,7 +3,7 @@
 use crate::abi::{
     Id, LinkClass, LinkCreateArgs, Location, OptionalArgs, Ptr, Req, Status, FAILED, LINK_HARD,
 };
-use crate::object::{act, container_of, Object};
+use crate::object::{act, container_of, name_of, Object};
 
 pub const CLASS: LinkClass = LinkClass { create, copy, move_, get, specific, optional };
 
@@ -32,8 +32,23 @@ unsafe extern "C" fn create(
         });
         if is_hard {
             (*args).current = current;
+            if status >= 0 && !current.is_null() && !object.is_null() {
+                named(Object::of(current), Object::of(object), location);
+            }
         }
         status
+    }
+}
+
+/// An object that had no name has this one now.
+///
+/// # Safety
+///
+/// As of [`create`].
+unsafe fn named(current: &Object, place: &Object, location: *const Location) {
+    // SAFETY: the caller promised.
+    if let Some(text) = unsafe { place.text_to(name_of(location)) } {
+        let _ = current.path.set(text);
     }
 }
 

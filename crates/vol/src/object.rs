@@ -1,7 +1,9 @@
 //! What the program holds for an object: the object below, and the file that it is in.
 
 use std::ffi::{c_void, CStr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use runtime::behind::Name;
 
 use crate::abi::{Id, Location, Ptr, Req, Status, LOCATION_BY_NAME};
 use crate::info::Settings;
@@ -34,13 +36,13 @@ pub struct Object {
     pub container: Arc<Container>,
     /// The object of the connector below.
     pub below: Ptr,
-    /// Its path in the file, as far as it is known.
-    pub path: Option<Arc<str>>,
+    /// Its path in the file, once it is known.
+    pub path: Name,
 }
 
 impl Object {
     /// Puts an object below into one of ours; null stays null.
-    pub fn wrap(container: &Arc<Container>, below: Ptr, path: Option<Arc<str>>) -> Ptr {
+    pub fn wrap(container: &Arc<Container>, below: Ptr, path: Name) -> Ptr {
         if below.is_null() {
             return below;
         }
@@ -87,17 +89,28 @@ impl Object {
     /// # Safety
     ///
     /// `name` is null or a C string.
-    pub unsafe fn path_to(&self, name: *const std::ffi::c_char) -> Option<Arc<str>> {
+    pub unsafe fn path_to(&self, name: *const std::ffi::c_char) -> Name {
+        // SAFETY: the caller promised.
+        let text = unsafe { self.text_to(name) };
+        Arc::new(text.map_or_else(OnceLock::new, OnceLock::from))
+    }
+
+    /// As [`Object::path_to`], as a text.
+    ///
+    /// # Safety
+    ///
+    /// As of [`Object::path_to`].
+    pub unsafe fn text_to(&self, name: *const std::ffi::c_char) -> Option<Box<str>> {
         if name.is_null() {
             return None;
         }
         // SAFETY: the caller promised.
         let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
         if name.starts_with('/') {
-            return Some(Arc::from(&*name));
+            return Some(Box::from(&*name));
         }
-        let base = self.path.as_deref()?;
-        Some(Arc::from(format!("{}/{name}", base.trim_end_matches('/'))))
+        let base = self.path.get()?.trim_end_matches('/');
+        Some(format!("{base}/{name}").into())
     }
 
     /// Runs a call of the connector below for this object: `call` gets the object below, its
@@ -108,7 +121,7 @@ impl Object {
         request: Req,
         call: impl FnOnce(Ptr, Id, Req) -> T,
     ) -> T {
-        act(&self.container, operation, self.path.as_ref(), request, |req| {
+        act(&self.container, operation, Some(&self.path), request, |req| {
             call(self.below, self.container.below, req)
         })
     }
@@ -137,7 +150,7 @@ impl Outcome for Ptr {
 pub fn act<T: Outcome>(
     container: &Arc<Container>,
     operation: &'static str,
-    path: Option<&Arc<str>>,
+    path: Option<&Name>,
     request: Req,
     call: impl FnOnce(Req) -> T,
 ) -> T {

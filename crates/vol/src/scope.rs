@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use runtime::behind::{Label, Ticket};
+use runtime::behind::{Label, Name, Ticket};
 
 /// Whether the program wants to follow what is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Lent {
 struct Now {
     operation: &'static str,
     /// Of the object; it lives as long as the call.
-    path: Option<*const Arc<str>>,
+    path: Option<*const Name>,
     wanted: Wanted,
 }
 
@@ -46,7 +46,7 @@ pub struct Scope {
 
 impl Scope {
     /// Begins an operation. Within another one (HDF5 opens what it needs) it is the inner.
-    pub fn enter(operation: &'static str, path: Option<&Arc<str>>, wanted: Wanted) -> Scope {
+    pub fn enter(operation: &'static str, path: Option<&Name>, wanted: Wanted) -> Scope {
         let path = path.map(std::ptr::from_ref);
         let before = NOW.replace(Some(Now { operation, path, wanted }));
         let ticket = match wanted {

@@ -3,6 +3,8 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
+use runtime::behind::Name;
+
 use crate::abi::{Ptr, Status, DONE, FAILED};
 use crate::object::{Container, Object};
 use crate::stack;
@@ -42,7 +44,7 @@ pub unsafe extern "C" fn wrap(object: Ptr, kind: c_int, context: Ptr) -> Ptr {
         let Context { container, below } = &*context.cast();
         let call = container.library.symbols.wrap;
         let wrapped = call(object, kind, container.below, *below);
-        Object::wrap(container, wrapped, None)
+        Object::wrap(container, wrapped, Name::default())
     }
 }
 

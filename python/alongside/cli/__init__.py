@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from alongside import errors
-from alongside.cli import files, info, probe, recover, run
+from alongside.cli import files, hdf5, info, probe, recover, run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="alongside", description="Run task programs; see and measure what this machine offers."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (run, info, probe, files, recover):
+    for module in (run, info, probe, files, recover, hdf5):
         module.add_to(commands)
     options = parser.parse_args(arguments)
     try:

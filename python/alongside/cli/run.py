@@ -16,7 +16,7 @@ import traceback
 import types
 from typing import Any
 
-from alongside import _context
+from alongside import _context, hdf5
 from alongside.cli import graph, progress, summary
 from alongside.session import POLICIES, Session
 
@@ -45,6 +45,9 @@ def add_to(commands: Any) -> None:
     session.add_argument("--learned", metavar="FILE.json", help="keep what auto has learned")
     session.add_argument("--trace", metavar="FILE.json", help="write a timeline for Perfetto")
     parser.add_argument("--graph", metavar="FILE.svg|.dot", help="write the task graph")
+    parser.add_argument(
+        "--hdf5", action="store_true", help="HDF5 files are written behind the program"
+    )
     parser.add_argument("--no-progress", action="store_true", help="no progress bar")
     parser.add_argument("--no-summary", action="store_true", help="no summary at the end")
     parser.add_argument("script", help="the program")
@@ -62,6 +65,8 @@ def main(options: argparse.Namespace) -> int:
     except OSError as error:
         print(f"alongside: cannot read {options.script}: {error.strerror}", file=sys.stderr)
         return 2
+    if options.hdf5:
+        os.environ.update(hdf5.environment())
     watch = Watch(options)
     code = watch.run(source)
     watch.report()

@@ -68,9 +68,12 @@ pub struct Rules {
 pub struct Label {
     /// The operation, in words: `"write of a dataset"`.
     pub operation: &'static str,
-    /// The object in the file, as far as it is known.
-    pub object: Option<Arc<str>>,
+    /// The object in the file.
+    pub object: Option<Name>,
 }
+
+/// What an object is called, once it is known.
+pub type Name = Arc<OnceLock<Box<str>>>;
 
 /// A write that did not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +94,7 @@ impl fmt::Display for Failed {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Failed { file, offset, len, label, errno } = self;
         write!(out, "{file}: {len} bytes at {offset} were not written: {errno} (")?;
-        match &label.object {
+        match label.object.as_ref().and_then(|name| name.get()) {
             Some(object) => write!(out, "{} {object})", label.operation),
             None => write!(out, "{})", label.operation),
         }
@@ -334,7 +337,7 @@ impl WriteBehind {
         drained
     }
 
-    /// A failure was told elsewhere: `drain` will not tell it again.
+    /// A failure was told elsewhere: `drain` tells nothing of that write again.
     pub fn told(&self, file: FileId, failed: &Failed) {
         self.shared.state.lock().forget_failure(file, failed);
     }

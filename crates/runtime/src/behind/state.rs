@@ -13,7 +13,8 @@ use ops::{Answer, Buffer, Errno, Op};
 use super::blocks::{Block, Blocks, Room};
 use super::{Failed, FileId, Label, Refused, Rules, TicketState};
 
-/// The memory of a piece. The buffer lies in the block, if there is one.
+/// The memory of a piece. The buffer lies in the block, if there is one. The engine is lent parts
+/// of it, so it stays until the piece is over.
 pub(super) struct Memory {
     buffer: Buffer,
     block: Option<Block>,
@@ -41,7 +42,7 @@ impl Room {
             }
             Room::Block(block) => {
                 // SAFETY: a block is as large as the largest piece, and nobody else has it; the
-                // buffer is dropped before the block can be used again (`State::free`).
+                // buffer is dropped before the block can be used again (`State::close`).
                 let buffer = unsafe {
                     std::ptr::copy_nonoverlapping(piece.as_ptr(), block.as_ptr(), piece.len());
                     Buffer::lent(block.as_ptr(), piece.len())
@@ -65,10 +66,8 @@ struct File {
 }
 
 enum Work {
-    /// Nobody has begun it.
-    Write(Op),
-    /// The engine has it.
-    Begun,
+    /// So many of its bytes are written.
+    Write { memory: Memory, done: u64 },
     /// Its reader may begin, or not.
     Read { is_ready: bool, failed: Option<Failed> },
 }
@@ -78,8 +77,6 @@ struct Job {
     offset: u64,
     len: u64,
     work: Work,
-    block: Option<Block>,
-    copied: usize,
     label: Arc<Label>,
     ticket: Option<Arc<TicketState>>,
 }
@@ -147,16 +144,16 @@ impl State {
         label: &Arc<Label>,
         ticket: Option<&Arc<TicketState>>,
     ) -> Result<(), Refused> {
-        let entry = self.files.get(&file).ok_or(Refused::Forgotten)?;
-        let Memory { buffer, block, copied } = memory;
-        let len = buffer.len() as u64;
-        let op = Op::Write { fd: entry.fd, buffer, offset };
+        if !self.files.contains_key(&file) {
+            return Err(Refused::Forgotten);
+        }
+        let len = memory.buffer.len() as u64;
         if let Some(ticket) = ticket {
             ticket.left.fetch_add(1, Ordering::AcqRel);
         }
         let (label, ticket) = (label.clone(), ticket.cloned());
-        let work = Work::Write(op);
-        let job = Job { file, offset, len, work, block, copied, label, ticket };
+        let work = Work::Write { memory, done: 0 };
+        let job = Job { file, offset, len, work, label, ticket };
         self.submit(job, Direction::Out);
         self.advance();
         Ok(())
@@ -177,7 +174,7 @@ impl State {
         }
         let label = Arc::default();
         let work = Work::Read { is_ready: false, failed: None };
-        let job = Job { file, offset, len, work, block: None, copied: 0, label, ticket: None };
+        let job = Job { file, offset, len, work, label, ticket: None };
         let task = self.submit(job, Direction::In);
         self.advance();
         Ok(task)
@@ -231,8 +228,7 @@ impl State {
         while let Some(task) = self.graph.pop_ready() {
             match &mut self.jobs.get_mut(&task).expect("a ready task is there").work {
                 Work::Read { is_ready, .. } => *is_ready = true,
-                Work::Write(_) => self.waiting.push_back(task),
-                Work::Begun => unreachable!("a task becomes ready once"),
+                Work::Write { .. } => self.waiting.push_back(task),
             }
         }
         while self.graph.pop_settled().is_some() {}
@@ -243,12 +239,16 @@ impl State {
     fn feed(&mut self) {
         let mut fed = false;
         while let Some(task) = self.waiting.pop_front() {
-            let job = self.jobs.get_mut(&task).expect("a waiting task is there");
-            let Work::Write(op) = std::mem::replace(&mut job.work, Work::Begun) else {
+            let Job { file, offset, work, .. } = &self.jobs[&task];
+            let Work::Write { memory, done } = work else {
                 unreachable!("only writes wait for the engine")
             };
-            if let Err(Full(op)) = self.engine.submit(task.to_bits(), op) {
-                job.work = Work::Write(op);
+            let rest = &memory.buffer.as_slice()[*done as usize..];
+            // SAFETY: the memory stays until the task is closed, which is after the completion,
+            // and is only written from.
+            let buffer = unsafe { Buffer::lent(rest.as_ptr().cast_mut(), rest.len()) };
+            let op = Op::Write { fd: self.files[file].fd, buffer, offset: offset + done };
+            if let Err(Full(_)) = self.engine.submit(task.to_bits(), op) {
                 self.waiting.push_front(task);
                 break;
             }
@@ -275,27 +275,38 @@ impl State {
         done.iter().filter_map(range).collect()
     }
 
-    /// Ends writes. Their buffers go first: the blocks that they lie in are used again.
+    /// Ends writes. One that was cut short goes on: the rest says why, if there is a reason.
     pub(super) fn end(&mut self, done: &mut Vec<Completion>) {
-        for completion in done.drain(..) {
-            let task = TaskId::from_bits(completion.token);
-            let errno = self.errno_of(task, &completion.result);
-            drop(completion);
-            match errno {
-                None => self.graph.finish(task, &[], 0),
-                Some(errno) => self.fail(task, errno),
+        for Completion { token, result, .. } in done.drain(..) {
+            let task = TaskId::from_bits(token);
+            match self.is_over(task, result) {
+                Ok(false) => self.waiting.push_back(task),
+                Ok(true) => {
+                    self.graph.finish(task, &[], 0);
+                    self.close(task);
+                }
+                Err(errno) => {
+                    self.fail(task, errno);
+                    self.close(task);
+                }
             }
-            self.close(task);
         }
         self.advance();
     }
 
-    fn errno_of(&self, task: TaskId, result: &Result<Answer, Errno>) -> Option<Errno> {
-        match result {
-            Ok(Answer::Bytes(count)) if *count == self.jobs[&task].len => None,
-            // An engine writes all, or says why not; what it cannot say is a device that is full.
-            Ok(_) => Some(Errno(libc::ENOSPC)),
-            Err(errno) => Some(*errno),
+    fn is_over(&mut self, task: TaskId, result: Result<Answer, Errno>) -> Result<bool, Errno> {
+        let job = self.jobs.get_mut(&task).expect("a completion is of a task that is there");
+        let Work::Write { done, .. } = &mut job.work else {
+            unreachable!("the engine only writes")
+        };
+        match result? {
+            // No byte and no reason is what a device gives that is full.
+            Answer::Bytes(0) => Err(Errno(libc::ENOSPC)),
+            Answer::Bytes(count) => {
+                *done += count;
+                Ok(*done == job.len)
+            }
+            answer => unreachable!("a write is answered with {answer:?}"),
         }
     }
 
@@ -308,7 +319,13 @@ impl State {
         if let Some(ticket) = &job.ticket {
             ticket.failed.lock().get_or_insert_with(|| failed.clone());
         }
-        file.failures.push(failed.clone());
+        match file.failures.iter_mut().find(|other| is_beside(other, &failed)) {
+            Some(other) => {
+                other.offset = other.offset.min(failed.offset);
+                other.len += failed.len;
+            }
+            None => file.failures.push(failed.clone()),
+        }
         self.graph.poison(task, &failed);
         self.graph.remove(task);
     }
@@ -318,15 +335,16 @@ impl State {
         let job = self.jobs.remove(&task).expect("a task is over once");
         let file = self.files.get_mut(&job.file).expect("a file outlives its tasks");
         file.tasks -= 1;
-        file.copied -= job.copied;
-        self.copied -= job.copied;
         if file.tasks == 0 {
             // What was written needs no remembering: nothing is left to be put in order.
             let datum = file.datum.take().expect("a file with tasks has a datum");
             self.graph.drop_datum(datum);
         }
-        if let Some(block) = job.block {
-            self.blocks.give_back(block);
+        if let Work::Write { memory: Memory { buffer, block, copied }, .. } = job.work {
+            file.copied -= copied;
+            self.copied -= copied;
+            drop(buffer);
+            block.into_iter().for_each(|block| self.blocks.give_back(block));
         }
         if let Some(ticket) = &job.ticket {
             ticket.left.fetch_sub(1, Ordering::AcqRel);
@@ -351,7 +369,7 @@ impl State {
 
     pub(super) fn forget_failure(&mut self, file: FileId, told: &Failed) {
         if let Some(file) = self.files.get_mut(&file) {
-            file.failures.retain(|failed| failed != told);
+            file.failures.retain(|failed| !Arc::ptr_eq(&failed.label, &told.label));
         }
     }
 
@@ -375,6 +393,14 @@ impl State {
         // The engine belongs to threads of the parent, and so may what waits for it.
         std::mem::forget(state);
     }
+}
+
+/// Whether a piece failed as one beside it did, of the same write.
+fn is_beside(one: &Failed, other: &Failed) -> bool {
+    let is_same_write = Arc::ptr_eq(&one.label, &other.label);
+    let (end, other_end) = (one.offset + one.len, other.offset + other.len);
+    let is_adjacent = end == other.offset || other_end == one.offset;
+    is_same_write && one.errno == other.errno && is_adjacent
 }
 
 /// Takes nothing: the engine of a child.

@@ -31,7 +31,10 @@ fn rules(limit_bytes: usize) -> Rules {
 }
 
 fn label() -> Arc<Label> {
-    Arc::new(Label { operation: "write of a dataset", object: Some("/a".into()) })
+    Arc::new(Label {
+        operation: "write of a dataset",
+        object: Some(Arc::new(OnceLock::from(Box::from("/a")))),
+    })
 }
 
 #[derive(Clone, Debug)]
@@ -135,6 +138,11 @@ fn writes_after_a_failed_one_go_on_and_those_elsewhere_are_not_touched() {
         behind.write(file, 0, &[2; 1000], &label(), None).unwrap();
     }
     assert_eq!(behind.drain(bad).unwrap_err().len(), 10);
+    behind.write(bad, 0, &vec![1; 3 * PIECE_BYTES_MAX], &label(), None).unwrap();
+    let of_one_write = behind.drain(bad).unwrap_err();
+    assert!(of_one_write.len() < 3, "{of_one_write:?}");
+    behind.write(bad, 0, &[1; 1000], &label(), None).unwrap();
+    assert_eq!(behind.drain(bad).unwrap_err().len(), 1);
     assert_eq!(behind.drain(file), Ok(()));
     behind.forget(bad).unwrap();
     behind.forget(file).unwrap();

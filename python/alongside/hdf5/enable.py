@@ -1,0 +1,130 @@
+"""h5py's files under the connector, from a program that has h5py already.
+
+HDF5 reads its environment when it is loaded. After that a file's connector can only be chosen in
+its access property list, and h5py makes these itself. So its two functions that open files are
+replaced, and set the connector in the list that they are given. The functions of HDF5 are called
+in the library that h5py has loaded: they are found among the dependencies of its modules.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from alongside.hdf5 import plugin
+
+_DEFAULT = 0
+_lock = threading.Lock()
+_enabled: list[str] = []
+_replaced: dict[str, Any] = {}
+
+
+@contextlib.contextmanager
+def enabled(*, limit: int | str | None = None, behind: int | str | None = None) -> Iterator[None]:
+    """Files that h5py opens in here are written behind the program, until they are closed.
+
+    For all threads of the process. Files that were open before stay as they are. Arguments are
+    those of :func:`alongside.hdf5.connector`.
+
+    Raises:
+        SessionError: the package was built without the plugin.
+        OSError: h5py's HDF5 does not take it; why is on standard error.
+
+    """
+    plugin.check()
+    text = plugin.connector(limit=limit, behind=behind)
+    _begin(text)
+    try:
+        yield
+    finally:
+        _end(text)
+
+
+def _begin(text: str) -> None:
+    import h5py
+
+    with _lock:
+        _hdf5()  # a library that cannot be served says so here
+        _enabled.append(text)
+        if not _replaced:
+            for name in ("open", "create"):
+                _replaced[name] = getattr(h5py.h5f, name)
+                setattr(h5py.h5f, name, _with_connector(_replaced[name]))
+
+
+def _end(text: str) -> None:
+    import h5py
+
+    with _lock:
+        _enabled.remove(text)
+        if not _enabled:
+            for name, function in _replaced.items():
+                setattr(h5py.h5f, name, function)
+            _replaced.clear()
+
+
+def _with_connector(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of ``h5py.h5f`` whose ``fapl`` gets the connector."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        from h5py import h5p
+        from h5py._objects import phil
+
+        with _lock:
+            text = _enabled[-1] if _enabled else None
+        position = 3 if function.__name__ == "create" else 2
+        fapl = args[position] if len(args) > position else options.get("fapl")
+        if text is None:
+            return function(*args, **options)
+        fapl = h5p.create(h5p.FILE_ACCESS) if fapl is None else fapl.copy()
+        with phil:
+            _set_connector(fapl.id, text)
+        if len(args) > position:
+            args = (*args[:position], fapl, *args[position + 1 :])
+        else:
+            options["fapl"] = fapl
+        return function(*args, **options)
+
+    return call
+
+
+def _set_connector(fapl: int, text: str) -> None:
+    hdf5, connector = _hdf5()
+    info = ctypes.c_void_p()
+    said = text.partition(" ")[2].encode()
+    done = 0
+    if said:
+        done = hdf5.H5VLconnector_str_to_info(said, connector, ctypes.byref(info))
+    if done >= 0:
+        done = hdf5.H5Pset_vol(fapl, connector, info)
+        hdf5.H5VLfree_connector_info(connector, info)
+    if done < 0:
+        raise OSError(f"HDF5 does not take the connector {text!r}")
+
+
+@functools.cache
+def _hdf5() -> tuple[Any, ctypes.c_int64]:
+    """The functions of h5py's HDF5, and the connector's id there."""
+    from h5py import h5p
+    from h5py._objects import phil
+
+    hdf5 = ctypes.CDLL(h5p.__file__)
+    identifier = ctypes.c_int64
+    hdf5.H5PLprepend.argtypes = [ctypes.c_char_p]
+    hdf5.H5VLregister_connector_by_name.argtypes = [ctypes.c_char_p, identifier]
+    hdf5.H5VLregister_connector_by_name.restype = identifier
+    hdf5.H5VLconnector_str_to_info.argtypes = [ctypes.c_char_p, identifier, ctypes.c_void_p]
+    hdf5.H5VLfree_connector_info.argtypes = [identifier, ctypes.c_void_p]
+    hdf5.H5Pset_vol.argtypes = [identifier, identifier, ctypes.c_void_p]
+    with phil:
+        hdf5.H5PLprepend(str(plugin.FOLDER).encode())
+        name = plugin.CONNECTOR.encode()
+        connector = hdf5.H5VLregister_connector_by_name(name, _DEFAULT)
+    if connector < 0:
+        raise OSError(f"h5py's HDF5 does not take the plugin {plugin.PLUGIN}")
+    return hdf5, identifier(connector)

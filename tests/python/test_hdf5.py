@@ -1,0 +1,297 @@
+"""HDF5 programs under the connector: the same bytes, the same results, errors once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import alongside as al
+
+EVERYTHING_BEHIND = "1"
+
+PROGRAM = """
+import sys, h5py, numpy as np
+with h5py.File(sys.argv[1], "w") as file:
+    for step in range(3):
+        group = file.create_group(f"step{step}")
+        group.attrs["time"] = step / 2
+        for name in "abc":
+            group[name] = np.arange(200_000, dtype="f8") * step
+        group.create_dataset("packed", data=np.arange(300_000) % 7, chunks=(1000,), compression=4)
+        group["words"] = ["one", "two", "three"] * step + ["end"]
+    print(file["step2/b"][100], file["step2/packed"][13], file.driver)
+"""
+
+
+def run(program: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    settings = {**os.environ, **environment}
+    return subprocess.run(
+        command, env=settings, capture_output=True, text=True, timeout=100, check=False
+    )
+
+
+def test_a_program_under_the_environment_writes_the_same_bytes(tmp_path: Path) -> None:
+    plain = run(PROGRAM, tmp_path / "plain.h5")
+    ours = run(PROGRAM, tmp_path / "ours.h5", **al.hdf5.environment())
+    behind = {**al.hdf5.environment(), "HDF5_VOL_CONNECTOR": al.hdf5.connector(behind=1)}
+    all_ours = run(PROGRAM, tmp_path / "all.h5", **behind)
+    for ended in (plain, ours, all_ours):
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stderr == ""
+        assert ended.stdout == "200.0 6 sec2\n"
+    expected = (tmp_path / "plain.h5").read_bytes()
+    assert (tmp_path / "ours.h5").read_bytes() == expected
+    assert (tmp_path / "all.h5").read_bytes() == expected
+
+
+def test_the_command_runs_a_script_with_it(tmp_path: Path) -> None:
+    script = tmp_path / "app.py"
+    script.write_text(PROGRAM + "import os; print(os.environ['HDF5_VOL_CONNECTOR'].split()[0])\n")
+    command = [sys.executable, "-m", "alongside", "run", "--hdf5", script, tmp_path / "out.h5"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == "200.0 6 sec2\nalongside\n"
+
+
+def test_the_command_prints_what_a_shell_needs(tmp_path: Path) -> None:
+    alongside = f"{sys.executable} -m alongside"
+    shell = f'eval "$({alongside} hdf5 --limit 32MB)"; exec {sys.executable} -c "$0" out.h5'
+    command = ["sh", "-c", shell, PROGRAM]
+    ended = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == "200.0 6 sec2\n"
+
+
+def test_files_opened_inside_are_written_behind_and_read_back(tmp_path: Path) -> None:
+    data = np.random.default_rng(1).random(1_000_000)
+    with al.hdf5.enabled():
+        file = h5py.File(tmp_path / "a.h5", "w")
+    file["x"] = data
+    np.testing.assert_array_equal(file["x"][10:20], data[10:20])
+    al.hdf5.wait(file)
+    file["y"] = data
+    al.hdf5.wait(file["y"])
+    al.hdf5.wait(tmp_path / "a.h5")
+    al.hdf5.wait()
+    file.close()
+    with h5py.File(tmp_path / "a.h5", "r") as file:
+        np.testing.assert_array_equal(file["x"], data)
+        np.testing.assert_array_equal(file["y"], data)
+
+
+FULL = """
+import resource, signal, sys, h5py, numpy as np
+import alongside as al
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, 4_000_000))
+with al.hdf5.enabled():
+    file = h5py.File(sys.argv[1], "w")
+file.create_group("run")["small"] = np.arange(1000)
+file["run/large"] = np.zeros(1_000_000)
+try:
+    file["run/large"][500_000:]
+except Exception as error:
+    print("read:", error, flush=True)
+for call in CALLS:
+    try:
+        call()
+        print("fine")
+    except Exception as error:
+        print("told:", error)
+"""
+
+
+@pytest.mark.parametrize("call", ["file.flush", "al.hdf5.wait"])
+def test_a_write_that_fails_is_told_once_with_what_it_was(tmp_path: Path, call: str) -> None:
+    ended = run(FULL.replace("CALLS", f"[{call}, file.flush, file.close]"), tmp_path / "full.h5")
+    assert ended.returncode == 0, ended.stderr
+    read, *told = ended.stdout.splitlines()
+    for line in (read, told[0]):
+        assert "full.h5: " in line
+        assert "File too large (write of a dataset /run/large)" in line
+    assert told[1:] == ["fine", "fine"]
+
+
+def test_what_is_not_closed_is_written_when_the_program_ends(tmp_path: Path) -> None:
+    program = PROGRAM.replace(
+        'with h5py.File(sys.argv[1], "w") as file:', 'file = h5py.File(sys.argv[1], "w")\nif True:'
+    )
+    ended = run(program, tmp_path / "left.h5", **al.hdf5.environment())
+    assert ended.returncode == 0, ended.stderr
+    assert run(PROGRAM, tmp_path / "plain.h5").returncode == 0
+    assert (tmp_path / "left.h5").read_bytes() == (tmp_path / "plain.h5").read_bytes()
+
+
+FORK = """
+import os, sys, h5py, numpy as np
+data = np.arange(2_000_000)
+file = h5py.File(sys.argv[1], "w")
+file["before"] = data
+child = os.fork()
+if child == 0:
+    with h5py.File(sys.argv[2], "w") as own:
+        own["mine"] = data
+        assert (own["mine"][:] == data).all()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+file["after"] = data
+file.close()
+for name, keys in ((sys.argv[1], ["after", "before"]), (sys.argv[2], ["mine"])):
+    with h5py.File(name) as file:
+        assert list(file) == keys and all((file[key][:] == data).all() for key in keys)
+"""
+
+
+def test_a_forked_child_writes_by_itself(tmp_path: Path) -> None:
+    ended = run(FORK, tmp_path / "a.h5", tmp_path / "b.h5", **al.hdf5.environment())
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("string", "reason"),
+    [
+        ("alongside limit=lots", 'limit: "lots" is not a size'),
+        ("alongside speed=9", 'there is no key "speed"'),
+        ("alongside under_vol=0;under_info={", "a { has no }"),
+        ("alongside under_vol=477", "there is no connector under_vol=477"),
+    ],
+)
+def test_a_wrong_connector_string_is_one_line_and_an_error_of_hdf5(
+    tmp_path: Path, string: str, reason: str
+) -> None:
+    settings = {**al.hdf5.environment(), "HDF5_VOL_CONNECTOR": string}
+    ended = run(PROGRAM, tmp_path / "out.h5", **settings)
+    lines = [line for line in ended.stderr.splitlines() if line.startswith("alongside: hdf5:")]
+    assert lines, ended.stderr
+    assert reason in lines[0]
+    assert ended.returncode == 1
+
+
+def test_a_limit_that_is_no_size_is_refused_with_its_name() -> None:
+    with pytest.raises(al.ConstraintError, match='limit: "much" is not a size'):
+        al.hdf5.connector(limit="much")
+
+
+def test_a_limit_of_less_than_a_write_holds_it_back(tmp_path: Path) -> None:
+    data = np.arange(3_000_000)
+    with al.hdf5.enabled(limit="1MB"), h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = data
+        file["y"] = data
+    with h5py.File(tmp_path / "a.h5") as file:
+        np.testing.assert_array_equal(file["x"], data)
+        np.testing.assert_array_equal(file["y"], data)
+
+
+def test_without_a_limit_of_copies_the_program_keeps_its_buffers(tmp_path: Path) -> None:
+    data = np.arange(3_000_000)
+    with al.hdf5.enabled(limit=0), h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = data
+        file["converted"] = data
+        file.create_dataset("narrow", data=data, dtype="i4")
+        al.hdf5.wait(file)
+        data[:] = -1
+    with h5py.File(tmp_path / "a.h5") as file:
+        for name in file:
+            np.testing.assert_array_equal(file[name], np.arange(3_000_000))
+
+
+LAYOUTS = [
+    {},
+    {"chunks": (7, 5)},
+    {"chunks": (7, 5), "compression": "gzip"},
+    {"chunks": (40, 50), "fillvalue": 9},
+    {"maxshape": (None, 50)},
+]
+
+
+def _slice(length: int) -> st.SearchStrategy[slice]:
+    bounds = st.lists(st.integers(0, length), min_size=2, max_size=2, unique=True).map(sorted)
+    return st.builds(lambda two, step: slice(two[0], two[1], step), bounds, st.integers(1, 3))
+
+
+def _operations() -> st.SearchStrategy[list[tuple[object, ...]]]:
+    where = st.tuples(_slice(40), _slice(50))
+    name = st.integers(0, 2)
+    operation = st.one_of(
+        st.tuples(st.just("create"), name, st.integers(0, len(LAYOUTS) - 1)),
+        st.tuples(st.just("write"), name, where, st.integers(-100, 100)),
+        st.tuples(st.just("read"), name, where),
+        st.tuples(st.just("attribute"), name, st.text("abc", max_size=5)),
+        st.tuples(st.just("flush")),
+        st.tuples(st.just("reopen")),
+        st.tuples(st.just("delete"), name),
+        st.tuples(st.just("resize"), name, st.integers(1, 60)),
+    )
+    return st.lists(operation, max_size=25)
+
+
+def perform(path: Path, operations: list[tuple[object, ...]]) -> list[object]:
+    """Runs operations on a file; what the program saw."""
+    seen: list[object] = []
+    file = h5py.File(path, "w")
+    try:
+        file = _perform(file, path, operations, seen)
+        seen.extend((name, file[name][...].tolist(), dict(file[name].attrs)) for name in file)
+    finally:
+        file.close()
+    return seen
+
+
+def _perform(
+    file: h5py.File, path: Path, operations: list[tuple[object, ...]], seen: list[object]
+) -> h5py.File:
+    for kind, *arguments in operations:
+        name = f"d{arguments[0]}" if arguments else ""
+        if kind == "create" and name not in file:
+            file.create_dataset(name, (40, 50), "i8", **LAYOUTS[arguments[1]])
+        elif kind == "flush":
+            file.flush()
+        elif kind == "reopen":
+            file.close()
+            file = h5py.File(path, "r+")
+        elif name not in file:
+            continue
+        elif kind == "write":
+            rows, columns = arguments[1]
+            if file[name].shape[0] >= rows.stop:
+                shape = file[name][rows, columns].shape
+                values = np.arange(shape[0] * shape[1]).reshape(shape) + arguments[2]
+                file[name][rows, columns] = values
+        elif kind == "read":
+            rows, columns = arguments[1]
+            seen.append(file[name][rows, columns].tolist())
+        elif kind == "attribute":
+            file[name].attrs["text"] = arguments[1]
+        elif kind == "delete":
+            del file[name]
+        elif kind == "resize" and file[name].maxshape[0] is None:
+            file[name].resize(arguments[1], axis=0)
+    return file
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(operations=_operations())
+def test_any_program_sees_and_leaves_the_same(
+    tmp_path: Path, operations: list[tuple[object, ...]]
+) -> None:
+    expected = perform(tmp_path / "plain.h5", operations)
+    with al.hdf5.enabled(behind=EVERYTHING_BEHIND):
+        seen = perform(tmp_path / "ours.h5", operations)
+    assert seen == expected
+    assert (tmp_path / "ours.h5").read_bytes() == (tmp_path / "plain.h5").read_bytes()
