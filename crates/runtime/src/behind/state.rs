@@ -10,7 +10,7 @@ use engine::{Completion, Engine, Full};
 use graph::{Access, DatumId, DatumKind, Direction, Graph, Region, Span, Target, TaskId};
 use ops::{Answer, Buffer, Errno, Op};
 
-use super::blocks::{Block, Blocks, Room};
+use super::blocks::{copy_past_the_caches, Block, Blocks, Room};
 use super::{Failed, FileId, Label, Refused, Rules, TicketState};
 
 /// The memory of a piece. The buffer lies in the block, if there is one. The engine is lent parts
@@ -44,7 +44,7 @@ impl Room {
                 // SAFETY: a block is as large as the largest piece, and nobody else has it; the
                 // buffer is dropped before the block can be used again (`State::close`).
                 let buffer = unsafe {
-                    std::ptr::copy_nonoverlapping(piece.as_ptr(), block.as_ptr(), piece.len());
+                    copy_past_the_caches(piece, block.as_ptr());
                     Buffer::lent(block.as_ptr(), piece.len())
                 };
                 Memory { buffer, block: Some(block), copied: piece.len() }
