@@ -182,6 +182,10 @@ bench-tiers: $(PACKAGE) ## Files on storage layers, beside the slow layer alone 
 bench-eager: $(PEERS) ## Consumers that start before their producer has ended (OUT=folder)
 	$(PY) -m bench.eager --out $(OUT) $(BENCH_FLAGS)
 
+.PHONY: bench-hdf5
+bench-hdf5: $(PACKAGE) ## I/O that an h5py program does not wait for (OUT=folder)
+	$(PY) -m bench.hdf5 --out $(OUT) $(BENCH_FLAGS)
+
 .PHONY: bench-native-overhead
 bench-native-overhead: $(TOOLS) native ## Cost of a native task, beside OpenMP (OUT=folder)
 	$(PY) -m bench.native_overhead --out $(OUT) $(BENCH_FLAGS)

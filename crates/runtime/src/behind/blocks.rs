@@ -1,6 +1,7 @@
 //! Memory for pieces: blocks that are used again, because a fresh page costs more than its copy.
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::PIECE_BYTES_MAX;
@@ -9,20 +10,26 @@ use super::PIECE_BYTES_MAX;
 const SMALL_BYTES_MAX: usize = 64 << 10;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// `PIECE_BYTES_MAX` bytes, mapped, on large pages where the system has them.
+/// The sizes of blocks, each half of the one before.
+const SIZES: usize = 6;
+const _: () = assert!(PIECE_BYTES_MAX >> (SIZES - 1) == 2 * SMALL_BYTES_MAX);
+
+/// `PIECE_BYTES_MAX` bytes from the system, on large pages where it has them.
 #[derive(Debug)]
-pub(super) struct Block {
+struct Mapping {
     start: NonNull<u8>,
 }
 
-// SAFETY: a block is the only one to use its mapping.
-unsafe impl Send for Block {}
+// SAFETY: a mapping is only an address until it is unmapped; its bytes belong to blocks.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
 
-impl Block {
-    fn new() -> Option<Block> {
-        let (len, flags) =
-            (PIECE_BYTES_MAX + HUGE_PAGE_BYTES, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
+impl Mapping {
+    fn new() -> Option<Mapping> {
+        let len = PIECE_BYTES_MAX + HUGE_PAGE_BYTES;
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping where the system likes; nothing of ours is touched.
         let mapped = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
         if mapped == libc::MAP_FAILED {
@@ -41,19 +48,97 @@ impl Block {
             }
             libc::madvise(start as *mut libc::c_void, PIECE_BYTES_MAX, libc::MADV_HUGEPAGE);
         }
-        Some(Block { start: NonNull::new(start as *mut u8)? })
-    }
-
-    /// Where it begins.
-    pub(super) fn as_ptr(&self) -> *mut u8 {
-        self.start.as_ptr()
+        Some(Mapping { start: NonNull::new(start as *mut u8)? })
     }
 }
 
-impl Drop for Block {
+impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this block's, and nobody has its address any more.
+        // SAFETY: the mapping is ours, and the last block in it is gone.
         unsafe { libc::munmap(self.start.as_ptr().cast(), PIECE_BYTES_MAX) };
+    }
+}
+
+/// Memory for a piece: a mapping, or a half, a quarter, ... of one.
+#[derive(Debug)]
+pub(super) struct Block {
+    mapping: Arc<Mapping>,
+    offset: usize,
+    /// Which of the sizes it has: 0 is a whole mapping.
+    size: usize,
+}
+
+impl Block {
+    /// Where it begins. Nobody else has a block with these bytes.
+    pub(super) fn as_ptr(&self) -> *mut u8 {
+        // SAFETY: a block lies within its mapping.
+        unsafe { self.mapping.start.as_ptr().add(self.offset) }
+    }
+
+    /// Its two halves.
+    fn halves(self) -> [Block; 2] {
+        let size = self.size + 1;
+        let (first, second) = (self.offset, self.offset + (PIECE_BYTES_MAX >> size));
+        [
+            Block { mapping: self.mapping.clone(), offset: first, size },
+            Block { mapping: self.mapping, offset: second, size },
+        ]
+    }
+}
+
+/// Memory that was reserved for a piece and has nothing in it.
+#[derive(Debug)]
+pub(super) enum Room {
+    /// A block; so much of it will be used.
+    Block(Block),
+    /// It will be an allocation.
+    Small,
+}
+
+/// Blocks that nobody uses, by size.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    free: [Vec<Block>; SIZES],
+    used_at: Option<Instant>,
+}
+
+impl Blocks {
+    /// Memory for a piece. Where the system has no block to give, a plain allocation.
+    pub(super) fn room(&mut self, len: usize) -> Room {
+        if len <= SMALL_BYTES_MAX {
+            return Room::Small;
+        }
+        let fits = |size: &usize| PIECE_BYTES_MAX >> size >= len;
+        let size = (0..SIZES).rev().find(fits).expect("a piece is no longer than a block");
+        self.take(size).map_or(Room::Small, Room::Block)
+    }
+
+    /// A block of this size, cut from a larger one if there is none.
+    fn take(&mut self, size: usize) -> Option<Block> {
+        if let Some(block) = self.free[size].pop() {
+            return Some(block);
+        }
+        if size == 0 {
+            let mapping = Arc::new(Mapping::new()?);
+            return Some(Block { mapping, offset: 0, size });
+        }
+        let [first, second] = self.take(size - 1)?.halves();
+        self.free[size].push(second);
+        Some(first)
+    }
+
+    pub(super) fn give_back(&mut self, block: Block) {
+        self.free[block.size].push(block);
+        self.used_at = Some(Instant::now());
+    }
+
+    /// When a block was last given back; `None`: none is free.
+    pub(super) fn used_at(&self) -> Option<Instant> {
+        self.used_at.filter(|_| self.free.iter().any(|free| !free.is_empty()))
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.free = Default::default();
     }
 }
 
@@ -91,42 +176,28 @@ pub(super) unsafe fn copy_past_the_caches(piece: &[u8], to: *mut u8) {
     }
 }
 
-/// Memory that was reserved for a piece and has nothing in it.
-#[derive(Debug)]
-pub(super) enum Room {
-    /// A block; so much of it will be used.
-    Block(Block),
-    /// It will be an allocation.
-    Small,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Blocks that nobody uses.
-#[derive(Debug, Default)]
-pub(super) struct Blocks {
-    free: Vec<Block>,
-    used_at: Option<Instant>,
-}
-
-impl Blocks {
-    /// Memory for a piece. Where the system has no block to give, a plain allocation.
-    pub(super) fn room(&mut self, len: usize) -> Room {
-        if len <= SMALL_BYTES_MAX {
-            return Room::Small;
+    #[test]
+    fn blocks_that_are_out_never_overlap_and_come_back() {
+        let mut blocks = Blocks::default();
+        let sizes = [4 << 20, 100_000, 1 << 20, 70_000, 2 << 20, 300_000, 1 << 20, 65_537];
+        let mut out = Vec::new();
+        for len in sizes {
+            let Room::Block(block) = blocks.room(len) else { panic!("{len} has a block") };
+            out.push((block.as_ptr() as usize, block.as_ptr() as usize + len, block));
         }
-        self.free.pop().or_else(Block::new).map_or(Room::Small, Room::Block)
-    }
-
-    pub(super) fn give_back(&mut self, block: Block) {
-        self.free.push(block);
-        self.used_at = Some(Instant::now());
-    }
-
-    /// When the free blocks will have been idle for too long; `None`: there are none.
-    pub(super) fn used_at(&self) -> Option<Instant> {
-        self.used_at.filter(|_| !self.free.is_empty())
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.free = Vec::new();
+        out.sort_by_key(|(start, ..)| *start);
+        assert!(out.windows(2).all(|two| two[0].1 <= two[1].0));
+        let places: Vec<usize> = out.iter().map(|(start, ..)| *start).collect();
+        out.into_iter().for_each(|(.., block)| blocks.give_back(block));
+        let again: Vec<Room> = sizes.iter().map(|len| blocks.room(*len)).collect();
+        assert!(again.iter().all(|room| match room {
+            Room::Block(block) => places.contains(&(block.as_ptr() as usize)),
+            Room::Small => false,
+        }));
+        assert!(matches!(blocks.room(SMALL_BYTES_MAX), Room::Small));
     }
 }

@@ -1,0 +1,144 @@
+"""`python -m bench.hdf5 --out FOLDER [--quick]`: table, hdf5.json and hdf5.png.
+
+The same h5py program (the wheel's HDF5) without and with the connector, in turns and in fresh
+processes. The computation of a step is calibrated from a run without the connector.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.common import machine, report
+from bench.common.interleave import Run, run_once, run_rounds
+from bench.common.progress import steps
+from bench.common.report import Row
+from bench.hdf5.cases import NATIVE, OURS, Case, cases, contenders
+from bench.hdf5.picture import draw
+from bench.hdf5.rows import Samples, hidden, of_case, sample, summary
+
+TIMEOUT_S = 300.0
+FIGURES = ("io_s", "last_s", "total_s")
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(prog="bench.hdf5", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("out/bench"), metavar="FOLDER")
+    parser.add_argument("--quick", action="store_true", help="fewer and smaller programs")
+    parser.add_argument("--repetitions", type=int, metavar="N", help="default 3; quick: 2")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the particles of vpic")
+    parser.add_argument("--only", default="", metavar="TEXT", help="cases that begin with this")
+    parser.add_argument("--folder", type=Path, default=Path("out"), help="on the disk to write to")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a target is missed")
+    options = parser.parse_args(arguments)
+    options.repetitions = options.repetitions or (2 if options.quick else 3)
+    if options.repetitions < 1 or options.scale <= 0:
+        parser.error("--repetitions and --scale must be positive")
+    return options
+
+
+def run_of(contender: str, case: Case, folder: Path) -> Run:
+    """The process that runs a case for a contender."""
+    arguments = ("-m", "bench.hdf5.program", contender, str(folder), case.to_json())
+    rows = tuple(f"{case.name}:{figure}" for figure in FIGURES)
+    return Run(contender, arguments, rows, TIMEOUT_S)
+
+
+def calibrated(case: Case, folder: Path) -> Case:
+    """The case with its computation."""
+    if case.share == 0:
+        return case
+    outcome = run_once(run_of(NATIVE, case, folder))
+    io_s = outcome[f"{case.name}:io_s"]
+    if isinstance(io_s, str):
+        raise SystemExit(f"bench.hdf5: {case.name} without the connector {io_s}")
+    return case.with_compute(io_s)
+
+
+def print_table(console: Console, chosen: Sequence[Case], samples: Samples) -> None:
+    """Observed I/O for people."""
+    columns = ["", "base", OURS, "lent", "ratio", "hidden", "observed over last", "lent"]
+    table = report.new_table("I/O time that the program sees, s", columns)
+    for case in chosen:
+        base, *rest = contenders(case)
+        row = of_case(case, samples)
+        ratio = row.ratio
+        cells = [sample(samples, case, who, "io_s") for who in (base, *rest)]
+        shown = [report.cell(one) for one in cells] + [""] * (3 - len(cells))
+        lasts = [hidden(case, samples, who) if case.share else None for who in (OURS, "lent")]
+        table.add_row(
+            case.name,
+            *shown,
+            "" if ratio is None else f"{ratio:.3f}",
+            "" if ratio is None or not case.share else f"{100 * (1 - ratio):.0f} %",
+            *("" if last is None else f"{last:.3f}" for last in lasts),
+        )
+    console.print(table)
+
+
+def tell_summary(console: Console, rows: Sequence[Row]) -> list[str]:
+    """The rows over all cases; which targets were missed."""
+    missed = []
+    for row in rows:
+        is_share = row.row == "h5py_hidden"
+        if row.ratio is None or row.target is None:
+            console.print(f"{row.row}: no figure")
+            continue
+        reached = row.ratio >= row.target if is_share else row.ratio <= row.target
+        sign = ">=" if is_share else "<="
+        case = f" ({row.against['case']})" if "case" in row.against else ""
+        verdict = "yes" if reached else "NO"
+        console.print(f"{row.row}: {row.ratio:.3f}, target {sign} {row.target:g}: {verdict}{case}")
+        if not reached:
+            missed.append(row.row)
+    return missed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, tell, write; the exit code."""
+    options = parse(arguments)
+    console, started = report.console(), time.perf_counter()
+    disturbance = machine.Disturbance()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="hdf5-", dir=options.folder.resolve()))
+    chosen = [c for c in cases(options.quick, options.scale) if c.name.startswith(options.only)]
+    runs = sum(len(contenders(case)) for case in chosen) * options.repetitions
+    try:
+        with steps(console, runs + len(chosen)) as tell:
+            groups = []
+            for case in chosen:
+                tell(f"calibration {case.name}")
+                case_now = calibrated(case, folder)
+                groups.append([run_of(who, case_now, folder) for who in contenders(case)])
+            samples = run_rounds(
+                groups,
+                options.repetitions,
+                lambda run, number: tell(f"{run.rows[0].split(':')[0]} {run.contender} {number}"),
+            )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    rows = summary(chosen, samples)
+    print_table(console, chosen, samples)
+    missed = tell_summary(console, rows)
+    console.print(f"{machine.describe()}. {disturbance.text()}")
+    report.write_json(options.out / "hdf5.json", [*(of_case(c, samples) for c in chosen), *rows])
+    note = (
+        f"{machine.describe()}; medians of {options.repetitions}. A step is flushed and synced "
+        "after its computation. cN: computation of N % of the I/O time between the steps."
+    )
+    draw(chosen, samples, options.out / "hdf5.png", note)
+    seconds = time.perf_counter() - started
+    console.print(f"{seconds:.0f} s. Written: {options.out}/hdf5.json, .png")
+    return 1 if options.check and missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""The programs that are measured: how much they write, in what, and what they compute between.
+
+Source: Tang et al., section IV-A (the serial benchmark: steps of a group with datasets or
+attributes) and IV-B (VPIC-IO: eight variables of 8 Mi particles a process).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+#: Without the connector; with it; with it, and buffers that the program keeps; HDF5's own
+#: connector that only passes on.
+NATIVE, OURS, LENT, PASS_THROUGH = "native", "alongside", "lent", "pass_through"
+
+STEPS = 10
+VARIABLES = 8
+PARTICLES = 8 << 20
+FLOAT_BYTES = 4
+MB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program: in each step a group with datasets and attributes, then computation.
+
+    `share` is the time of a step's computation over that of its I/O without the connector; there
+    is none after the last step. Every process writes a file of its own.
+    """
+
+    name: str
+    steps: int
+    datasets: int
+    dataset_bytes: int
+    attributes: int = 0
+    share: float = 0.0
+    processes: int = 1
+    compute_s: float = 0.0
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it writes datasets."""
+        return self.datasets > 0
+
+    def with_compute(self, io_s: float) -> Case:
+        """The same, with the computation of a step, as its I/O takes so long natively."""
+        return replace(self, compute_s=self.share * io_s / self.steps)
+
+    def to_json(self) -> str:
+        """As an argument of the program."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Case:
+        """Back from it."""
+        return Case(**json.loads(text))
+
+
+def cases(quick: bool, scale: float) -> list[Case]:
+    """All that are measured, without computation and with."""
+    steps = STEPS // 2 if quick else STEPS
+    sizes = (1, 16) if quick else (1, 8, 64, 128)
+    shares = (0.0, 1.5)
+    result = [
+        Case(f"write_5x{size}{_suffix(share)}", steps, 5, size * MB, share=share)
+        for size in sizes
+        for share in shares
+    ]
+    counts = (16,) if quick else (0, 16, 128)
+    result += [Case(f"metadata_{count}", 100, 0, 0, attributes=count) for count in counts]
+    variable_bytes = int(PARTICLES * FLOAT_BYTES * scale)
+    result += [
+        Case(f"vpic{_suffix(share)}", steps, VARIABLES, variable_bytes, share=share, processes=2)
+        for share in ((0.0, 1.0) if quick else (0.0, 0.5, 1.0))
+    ]
+    return result
+
+
+def _suffix(share: float) -> str:
+    return f"_c{round(share * 100)}" if share else ""
+
+
+def contenders(case: Case) -> tuple[str, ...]:
+    """Who runs it: data is compared with none at all, metadata with passing on."""
+    return (NATIVE, OURS, LENT) if case.is_data else (PASS_THROUGH, OURS)

@@ -1,0 +1,143 @@
+"""The program: `python -m bench.hdf5.program CONTENDER FOLDER CASE FILE`, h5py and nothing of ours.
+
+It is the same for all contenders; which connector HDF5 loads is said in the environment before
+h5py is imported. Every step ends with a flush and an fsync after the computation, so that the
+device is in the measure. The answer: seconds of I/O as the program sees them (its total less its
+computation), those of the last step, and the total; of several processes, the slowest's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.hdf5.cases import LENT, NATIVE, OURS, PASS_THROUGH, Case
+
+ORDER = 160
+
+
+def choose(contender: str) -> None:
+    """Sets the environment for HDF5."""
+    if contender in (OURS, LENT):
+        from alongside import hdf5
+
+        limit = 0 if contender == LENT else None
+        os.environ.update(hdf5.environment(limit=limit))
+    elif contender == PASS_THROUGH:
+        os.environ["HDF5_VOL_CONNECTOR"] = "pass_through under_vol=0;under_info={}"
+    else:
+        assert contender == NATIVE
+
+
+def compute(seconds: float, matrix: Any) -> None:
+    """Keeps a processor busy."""
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        matrix @ matrix
+
+
+def write_step(file: Any, case: Case, step: int, data: list[Any]) -> None:
+    """A group, its attributes and its datasets."""
+    group = file.create_group(f"step{step:04d}")
+    for number in range(case.attributes):
+        group.attrs[f"attribute{number}"] = number
+    for number, values in enumerate(data):
+        group.create_dataset(f"variable{number}", data=values)
+
+
+def run(case: Case, path: Path) -> dict[str, float]:
+    """The program, in this process."""
+    import h5py
+    import numpy as np
+
+    random = np.random.default_rng(1)
+    count = case.dataset_bytes // 4
+    data = [random.random(count, dtype="f4") for _ in range(case.datasets)]
+    matrix = random.random((ORDER, ORDER))
+    start(path)
+    began = time.perf_counter()
+    computed_s = last_s = 0.0
+    file = h5py.File(path, "w")
+    descriptor = os.open(path, os.O_RDONLY)
+    for step in range(case.steps):
+        last_s = time.perf_counter()
+        write_step(file, case, step, data)
+        if step + 1 < case.steps:
+            since = time.perf_counter()
+            compute(case.compute_s, matrix)
+            computed_s += time.perf_counter() - since
+        if case.is_data:
+            file.flush()
+            os.fsync(descriptor)
+    file.close()
+    os.fsync(descriptor)
+    ended = time.perf_counter()
+    os.close(descriptor)
+    check(case, path, data)
+    return {"io_s": ended - began - computed_s, "last_s": ended - last_s, "total_s": ended - began}
+
+
+def check(case: Case, path: Path, data: list[Any]) -> None:
+    """Every value that was written is there."""
+    import h5py
+    import numpy as np
+
+    with h5py.File(path, "r") as file:
+        assert len(file) == case.steps
+        for group in file.values():
+            assert len(group.attrs) == case.attributes
+            for number, values in enumerate(data):
+                found = group[f"variable{number}"][...]
+                assert np.array_equal(found, values), f"{path}: {group.name}/variable{number}"
+
+
+def start(path: Path) -> None:
+    """Waits until all processes are ready: a byte for each of them is in the pipe."""
+    if "BENCH_START" in os.environ:
+        ready, go = map(int, os.environ["BENCH_START"].split(","))
+        os.write(ready, b"r")
+        os.read(go, 1)
+    assert not path.exists()
+
+
+def together(case: Case, folder: Path) -> dict[str, float]:
+    """As many processes as the case has, begun at once; the slowest's times."""
+    ready, go, answers = os.pipe(), os.pipe(), os.pipe()
+    os.environ["BENCH_START"] = f"{ready[1]},{go[0]}"
+    children = []
+    for number in range(case.processes):
+        child = os.fork()
+        if child == 0:
+            answer = json.dumps(run(case, folder / f"{case.name}-{number}.h5"))
+            os.write(answers[1], answer.encode() + b"\n")
+            os._exit(0)
+        children.append(child)
+    for _ in children:
+        os.read(ready[0], 1)
+    os.write(go[1], b"g" * case.processes)
+    codes = [os.waitpid(child, 0)[1] for child in children]
+    if any(codes):
+        raise SystemExit(f"a process ended with {codes}")
+    os.close(answers[1])
+    with os.fdopen(answers[0]) as lines:
+        told = [json.loads(line) for line in lines]
+    return {name: max(one[name] for one in told) for name in told[0]}
+
+
+def main() -> None:
+    """Runs one case for one contender, and writes the answer."""
+    contender, folder, text, answer = sys.argv[1:]
+    case = Case.from_json(text)
+    choose(contender)
+    figures = together(case, Path(folder))
+    Path(answer).write_text(json.dumps({f"{case.name}:{name}": figures[name] for name in figures}))
+    for path in Path(folder).glob(f"{case.name}-*.h5"):
+        path.unlink()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""The rows of the JSON file: observed I/O, what of it is hidden, and what the connector costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bench.common.report import Row, Value
+from bench.common.sample import Sample, significant
+from bench.hdf5.cases import LENT, MB, NATIVE, OURS, PASS_THROUGH, Case, contenders
+
+Samples = Mapping[str, Mapping[str, Sample]]
+
+OVERHEAD_DATA_MAX = 1.02
+OVERHEAD_METADATA_MAX = 1.2
+HIDDEN_WRITE_MAX = 1.01
+H5PY_HIDDEN_MIN = 0.9
+#: Enough computation: more than the I/O takes.
+ENOUGH = 1.0
+NOT_RUN = Sample(note="not run")
+H5PY = "write_5x64_c150"
+
+
+def sample(samples: Samples, case: Case, contender: str, figure: str) -> Sample:
+    """What a contender had."""
+    return samples.get(f"{case.name}:{figure}", {}).get(contender, NOT_RUN)
+
+
+def over(ours: Sample, theirs: Sample) -> float | None:
+    """Median over median."""
+    mine, peer = ours.median, theirs.median
+    return significant(mine / peer) if mine is not None and peer else None
+
+
+def of_case(case: Case, samples: Samples) -> Row:
+    """Observed I/O time, beside the others'."""
+    peers = [peer for peer in contenders(case) if peer != OURS]
+    ours = sample(samples, case, OURS, "io_s")
+    against = {peer: sample(samples, case, peer, "io_s") for peer in peers}
+    base = against[NATIVE if case.is_data else PASS_THROUGH]
+    shown: dict[str, Value] = {peer: one.shown() for peer, one in against.items()}
+    return Row(case.name, "s", ours.shown(), shown, over(ours, base), target_of(case))
+
+
+def target_of(case: Case) -> float | None:
+    """What the ratio of a case should be."""
+    if not case.is_data:
+        return OVERHEAD_METADATA_MAX
+    return OVERHEAD_DATA_MAX if case.share == 0 else None
+
+
+def _worst(name: str, ratios: Mapping[str, float | None], target: float, peer: str = NATIVE) -> Row:
+    figures = {case: ratio for case, ratio in ratios.items() if ratio is not None}
+    if not figures:
+        return Row(name, "ratio", "no figure", {}, None, target)
+    case = max(figures, key=lambda one: figures[one])
+    shown: dict[str, Value] = {"case": case, "over": peer}
+    return Row(name, "ratio", figures[case], shown, figures[case], target)
+
+
+def hidden(case: Case, samples: Samples, contender: str) -> float | None:
+    """Observed I/O time over the last step's, which nothing can hide."""
+    ours = sample(samples, case, contender, "io_s")
+    return over(ours, sample(samples, case, contender, "last_s"))
+
+
+def summary(cases: Sequence[Case], samples: Samples) -> list[Row]:
+    """The rows over all cases."""
+    data = [case for case in cases if case.is_data and case.dataset_bytes >= MB]
+    plain = [case for case in data if case.share == 0]
+    enough = [case for case in data if case.share > ENOUGH]
+    metadata = [case for case in cases if not case.is_data]
+    totals = {
+        case.name: over(
+            sample(samples, case, OURS, "total_s"), sample(samples, case, NATIVE, "total_s")
+        )
+        for case in plain
+    }
+    metadatas = {
+        case.name: over(
+            sample(samples, case, OURS, "io_s"), sample(samples, case, PASS_THROUGH, "io_s")
+        )
+        for case in metadata
+    }
+    rows = [
+        _worst(name, {case.name: hidden(case, samples, who) for case in enough}, HIDDEN_WRITE_MAX)
+        for name, who in (("hidden_write", LENT), ("hidden_write_copied", OURS))
+    ]
+    rows.append(_worst("overhead_data", totals, OVERHEAD_DATA_MAX))
+    rows.append(_worst("overhead_metadata", metadatas, OVERHEAD_METADATA_MAX, peer=PASS_THROUGH))
+    return [*rows, *_h5py(cases, samples)]
+
+
+def _h5py(cases: Sequence[Case], samples: Samples) -> list[Row]:
+    """Of an unchanged h5py program: the share of its I/O time that is hidden."""
+    for case in cases:
+        if case.name == H5PY:
+            ratio = over(sample(samples, case, OURS, "io_s"), sample(samples, case, NATIVE, "io_s"))
+            share = None if ratio is None else significant(1 - ratio)
+            shown: dict[str, Value] = {NATIVE: sample(samples, case, NATIVE, "io_s").shown()}
+            return [Row("h5py_hidden", "share", share, shown, share, H5PY_HIDDEN_MIN)]
+    return []
