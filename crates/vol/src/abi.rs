@@ -101,6 +101,15 @@ pub const DATASET_FLUSH: c_int = 1;
 pub const DATATYPE_FLUSH: c_int = 0;
 pub const OBJECT_FLUSH: c_int = 4;
 
+/// `H5VL_attr_specific_args_t` of `H5Aexists` and its kin.
+#[repr(C)]
+pub struct AttributeExistsArgs {
+    pub operation: c_int,
+    pub name: Text,
+    pub exists: *mut bool,
+}
+pub const ATTRIBUTE_EXISTS: c_int = 2;
+
 /// `H5VL_request_specific_args_t`.
 #[repr(C)]
 pub struct RequestSpecificArgs {

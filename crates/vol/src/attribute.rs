@@ -2,7 +2,10 @@
 
 use std::ffi::c_void;
 
-use crate::abi::{AttributeClass, Id, Location, OptionalArgs, Ptr, Req, Status, Text};
+use crate::abi::{
+    AttributeClass, AttributeExistsArgs, Id, Location, OptionalArgs, Ptr, Req, Status, Text,
+    ATTRIBUTE_EXISTS,
+};
 use crate::object::Object;
 
 pub const CLASS: AttributeClass =
@@ -97,6 +100,12 @@ unsafe extern "C" fn specific(
     unsafe {
         let object = Object::of(object);
         let call = object.container.library.symbols.attribute_specific;
+        let exists = args.cast::<AttributeExistsArgs>();
+        if (*exists).operation == ATTRIBUTE_EXISTS && !(*exists).exists.is_null() {
+            // The native connector only ever sets it, and HDF5's own asynchronous call does not
+            // clear it.
+            *(*exists).exists = false;
+        }
         object.act("change of attributes", req, |it, below, req| {
             call(it, location, below, args, list, req)
         })

@@ -63,10 +63,12 @@ thread_local! {
 /// Runs what opens files, with how they are written; also which files it opened.
 pub fn opening<T>(settings: Settings, open: impl FnOnce() -> T) -> (T, Vec<Key>) {
     let outer = SETTINGS.replace(Some(settings));
-    let before = NEW.take();
+    // At exit this thread's values may be gone: then nobody is told which files they were.
+    let exchange = |keys| NEW.try_with(|new| new.replace(keys)).unwrap_or_default();
+    let before = exchange(Vec::new());
     let result = open();
     SETTINGS.set(outer);
-    (result, NEW.replace(before))
+    (result, exchange(before))
 }
 
 /// The driver of a library, registered when it is first wanted; `NO_ID`: HDF5 does not take it.
@@ -227,7 +229,7 @@ unsafe extern "C" fn open<const SLOT: usize>(
         ours.fd = unsafe { *handle.cast::<c_int>() };
         ours.key = opened::key_of(ours.fd);
     }
-    NEW.with_borrow_mut(|new| new.extend(ours.key));
+    let _ = NEW.try_with(|new| new.borrow_mut().extend(ours.key));
     Box::into_raw(ours).cast()
 }
 

@@ -10,15 +10,18 @@ use crate::abi::{
     Notify, OptionalArgs, Ptr, RequestSpecificArgs, Status, DONE, FAILED, REQUEST_CANNOT_CANCEL,
     REQUEST_ERROR_STACK, REQUEST_FAILED, REQUEST_IN_PROGRESS, REQUEST_SUCCEEDED,
 };
-use crate::object::Container;
+use crate::object::{Container, Object};
 use crate::{opened, stack};
 
 /// The time that means "as long as it takes".
 const FOREVER_NS: u64 = u64::MAX;
 
-/// A call that goes on.
+/// A call that goes on. HDF5 takes a request for an object, too: it asks for its wrap context
+/// before it waits for it. So an object is what it begins with.
+#[repr(C)]
 pub struct Request {
-    container: Arc<Container>,
+    /// The request of the connector below; null: there is none, and the ticket is followed.
+    object: Object,
     what: What,
 }
 
@@ -31,24 +34,25 @@ enum What {
 
 impl Request {
     pub fn below(container: &Arc<Container>, request: Ptr) -> Ptr {
-        Request::make(container, What::Below(request))
+        Request::make(container, request, What::Below(request))
     }
 
     pub fn ticket(container: &Arc<Container>, ticket: Ticket) -> Ptr {
-        Request::make(container, What::Ticket(ticket))
+        Request::make(container, std::ptr::null_mut(), What::Ticket(ticket))
     }
 
-    fn make(container: &Arc<Container>, what: What) -> Ptr {
-        let container = container.clone();
-        Box::into_raw(Box::new(Request { container, what })).cast()
+    fn make(container: &Arc<Container>, below: Ptr, what: What) -> Ptr {
+        let object = Object { container: container.clone(), below, path: None };
+        Box::into_raw(Box::new(Request { object, what })).cast()
     }
 
     /// # Safety
     ///
     /// A request that was made here and is not freed.
-    unsafe fn of<'a>(request: Ptr) -> &'a Request {
+    unsafe fn of<'a>(request: Ptr) -> (&'a Arc<Container>, &'a What) {
         // SAFETY: the caller promised.
-        unsafe { &*request.cast() }
+        let Request { object, what } = unsafe { &*request.cast() };
+        (&object.container, what)
     }
 }
 
@@ -64,7 +68,7 @@ fn standing(ticket: &Ticket, timeout_ns: u64) -> c_int {
 
 pub unsafe extern "C" fn wait(request: Ptr, timeout_ns: u64, status: *mut c_int) -> Status {
     // SAFETY: HDF5 passes what we made.
-    let Request { container, what } = unsafe { Request::of(request) };
+    let (container, what) = unsafe { Request::of(request) };
     match what {
         // SAFETY: a request of the connector below.
         What::Below(below) => unsafe {
@@ -82,7 +86,7 @@ pub unsafe extern "C" fn wait(request: Ptr, timeout_ns: u64, status: *mut c_int)
 /// not be called from elsewhere.
 pub unsafe extern "C" fn notify(request: Ptr, tell: Notify, context: Ptr) -> Status {
     // SAFETY: HDF5 passes what we made.
-    let Request { container, what } = unsafe { Request::of(request) };
+    let (container, what) = unsafe { Request::of(request) };
     match what {
         // SAFETY: a request of the connector below.
         What::Below(below) => unsafe {
@@ -96,7 +100,7 @@ pub unsafe extern "C" fn notify(request: Ptr, tell: Notify, context: Ptr) -> Sta
 /// What is written cannot be called back: it is under way, or over.
 pub unsafe extern "C" fn cancel(request: Ptr, status: *mut c_int) -> Status {
     // SAFETY: HDF5 passes what we made.
-    let Request { container, what } = unsafe { Request::of(request) };
+    let (container, what) = unsafe { Request::of(request) };
     match what {
         // SAFETY: a request of the connector below.
         What::Below(below) => unsafe {
@@ -116,7 +120,7 @@ pub unsafe extern "C" fn cancel(request: Ptr, status: *mut c_int) -> Status {
 
 pub unsafe extern "C" fn specific(request: Ptr, args: *mut RequestSpecificArgs) -> Status {
     // SAFETY: HDF5 passes what we made.
-    let Request { container, what } = unsafe { Request::of(request) };
+    let (container, what) = unsafe { Request::of(request) };
     let symbols = &container.library.symbols;
     let ticket = match what {
         // SAFETY: a request of the connector below.
@@ -142,7 +146,7 @@ pub unsafe extern "C" fn specific(request: Ptr, args: *mut RequestSpecificArgs) 
 
 pub unsafe extern "C" fn optional(request: Ptr, args: *mut OptionalArgs) -> Status {
     // SAFETY: HDF5 passes what we made.
-    let Request { container, what } = unsafe { Request::of(request) };
+    let (container, what) = unsafe { Request::of(request) };
     match what {
         // SAFETY: a request of the connector below.
         What::Below(below) => unsafe {
@@ -155,7 +159,7 @@ pub unsafe extern "C" fn optional(request: Ptr, args: *mut OptionalArgs) -> Stat
 pub unsafe extern "C" fn free(request: Ptr) -> Status {
     // SAFETY: HDF5 passes what we made, and forgets it.
     let request = unsafe { Box::from_raw(request.cast::<Request>()) };
-    let container = &request.container;
+    let container = &request.object.container;
     match &request.what {
         // SAFETY: a request of the connector below.
         What::Below(below) => unsafe {

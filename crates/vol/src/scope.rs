@@ -32,6 +32,8 @@ struct Now {
     wanted: Wanted,
 }
 
+// HDF5 closes what is open when the process exits, on a thread whose own values are gone by then:
+// what has a destructor is asked for with care. Nothing is lent, and nobody follows, at that time.
 thread_local! {
     static NOW: Cell<Option<Now>> = const { Cell::new(None) };
     static TICKET: RefCell<Option<Ticket>> = const { RefCell::new(None) };
@@ -50,7 +52,7 @@ impl Scope {
         let path = path.map(std::ptr::from_ref);
         let before = NOW.replace(Some(Now { operation, path, wanted }));
         let ticket = match wanted {
-            Wanted::Ticket => TICKET.with_borrow_mut(Option::take),
+            Wanted::Ticket => exchange(None),
             Wanted::No => None,
         };
         Scope { before, ticket }
@@ -62,13 +64,21 @@ impl Scope {
         let now = NOW.replace(self.before).expect("a scope was entered");
         match now.wanted {
             Wanted::No => None,
-            Wanted::Ticket => TICKET.with_borrow_mut(|slot| std::mem::replace(slot, self.ticket)),
+            Wanted::Ticket => exchange(self.ticket),
         }
     }
 }
 
+/// Puts a ticket into its place, and gives what was there.
+fn exchange(ticket: Option<Ticket>) -> Option<Ticket> {
+    TICKET.try_with(|slot| slot.replace(ticket)).ok().flatten()
+}
+
 /// Says that memory is the program's to keep while `call` runs.
 pub fn lend<T>(lent: &[Lent], call: impl FnOnce() -> T) -> T {
+    if lent.is_empty() {
+        return call();
+    }
     LENT.with_borrow_mut(|all| all.extend_from_slice(lent));
     let result = call();
     LENT.with_borrow_mut(|all| all.truncate(all.len() - lent.len()));
@@ -78,7 +88,8 @@ pub fn lend<T>(lent: &[Lent], call: impl FnOnce() -> T) -> T {
 /// Whether bytes lie in memory that was lent.
 pub fn is_lent(bytes: &[u8]) -> bool {
     let (start, end) = (bytes.as_ptr() as usize, bytes.as_ptr() as usize + bytes.len());
-    LENT.with_borrow(|all| all.iter().any(|lent| lent.start <= start && end <= lent.end))
+    let is_in = |lent: &Lent| lent.start <= start && end <= lent.end;
+    LENT.try_with(|all| all.borrow().iter().any(is_in)).unwrap_or(false)
 }
 
 /// The label of what is written now.
@@ -94,5 +105,6 @@ pub fn label() -> Arc<Label> {
 /// What is to follow a write of now, if somebody wants to.
 pub fn ticket() -> Option<Ticket> {
     let wanted = NOW.get().is_some_and(|now| now.wanted == Wanted::Ticket);
-    wanted.then(|| TICKET.with_borrow_mut(|slot| slot.get_or_insert_with(Ticket::default).clone()))
+    let get = |slot: &RefCell<Option<Ticket>>| slot.borrow_mut().get_or_insert_default().clone();
+    wanted.then(|| TICKET.try_with(get).ok()).flatten()
 }

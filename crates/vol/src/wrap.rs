@@ -9,7 +9,7 @@ use crate::abi::{Ptr, Status, DONE, FAILED};
 use crate::object::{Container, Object};
 use crate::stack;
 
-/// What is needed to wrap: the container, and what the connector below needs.
+/// What is needed to wrap: the container, and what the connector below needs (null: nothing).
 struct Context {
     container: Arc<Container>,
     below: Ptr,
@@ -24,13 +24,14 @@ pub unsafe extern "C" fn get_object(object: *const c_void) -> Ptr {
 }
 
 pub unsafe extern "C" fn get_context(object: *const c_void, context: *mut Ptr) -> Status {
-    // SAFETY: HDF5 passes an object of ours, and wants the context there.
+    // SAFETY: HDF5 passes an object or a request of ours, and wants the context there.
     unsafe {
         let object = Object::of(object);
         let container = object.container.clone();
         let mut below = std::ptr::null_mut();
         let call = container.library.symbols.get_context;
-        if call(object.below, container.below, &raw mut below) < 0 {
+        let has_below = !object.below.is_null();
+        if has_below && call(object.below, container.below, &raw mut below) < 0 {
             return FAILED;
         }
         *context = Box::into_raw(Box::new(Context { container, below })).cast();
