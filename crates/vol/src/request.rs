@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime::behind::Ticket;
+use runtime::behind::{Name, Ticket};
 
 use crate::abi::{
     Notify, OptionalArgs, Ptr, RequestSpecificArgs, Status, DONE, FAILED, REQUEST_CANNOT_CANCEL,
@@ -42,7 +42,7 @@ impl Request {
     }
 
     fn make(container: &Arc<Container>, below: Ptr, what: What) -> Ptr {
-        let object = Object { container: container.clone(), below, path: None };
+        let object = Object { container: container.clone(), below, path: Name::default() };
         Box::into_raw(Box::new(Request { object, what })).cast()
     }
 
