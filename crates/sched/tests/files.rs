@@ -102,6 +102,21 @@ fn a_writer_waits_for_the_end_of_a_move_and_a_reader_does_not() {
 }
 
 #[test]
+fn a_file_that_is_renewed_is_still_moving() {
+    let mut driver = two_layers(true, false);
+    let (old, new) = (driver.file(), driver.file());
+    assert_eq!(driver.file_at(old, Some(0), 50, Some(1)), [moves(old, 0, Some(1), false)]);
+    driver.sched.renew_file(old, new);
+    assert_eq!(driver.drop_datum(old), []);
+    let spec = TaskSpec { accesses: vec![uses(new, Direction::Out)], ..driver.io("w", 1, 0) };
+    let writer = driver.submit(spec);
+    assert_eq!(writer.out, [], "it waits for the move");
+    assert_eq!(done(&mut driver, old, 50), [], "the driver knows the new one");
+    assert_eq!(done(&mut driver, new, 50), [run_at(writer.id, E0, 1, Some(0))]);
+    assert_eq!(stored(&driver), (0, 50));
+}
+
+#[test]
 fn a_hold_ends_with_the_file_that_moved() {
     let mut driver = two_layers(true, false);
     let file = driver.file();

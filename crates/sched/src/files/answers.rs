@@ -53,6 +53,23 @@ impl Sched {
         self.unpark(datum, out);
     }
 
+    /// A file has another datum from now on, for a driver that lets what failed be used again: what
+    /// is known of it stays, a move that is under way too. Its end is told of the new datum.
+    ///
+    /// # Panics
+    ///
+    /// If a task that is not over uses the old one.
+    pub fn renew_file(&mut self, old: DatumId, new: DatumId) {
+        assert!(!self.files.users.contains_key(&old), "no task uses {old:?}");
+        self.files.unlist(old);
+        let Some(file) = self.files.files.remove(&old) else { return };
+        self.files.files.insert(new, file);
+        if let Some(moving) = self.files.moves.remove(&old) {
+            self.files.moves.insert(new, moving);
+        }
+        self.files.touch(new);
+    }
+
     /// Tasks that waited for the end of a move go on.
     fn unpark(&mut self, datum: DatumId, out: &mut Vec<Instruction>) {
         for task in self.files.parked.remove(&datum).unwrap_or_default() {
