@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use ops::catalog::{bring_home, replacing, Entry, FileId, Record, Step};
-use sched::{DatumId, Event, LayerId, TaskId};
+use sched::{DatumId, DatumKind, LayerId, Sched, TaskId};
 
 use crate::shell::SessionError;
 use crate::storage::LayerSpec;
@@ -183,6 +183,11 @@ impl File {
     }
 }
 
+/// A datum for a file.
+pub(crate) fn new_file(sched: &mut Sched) -> DatumId {
+    sched.add_datum(DatumKind::InPlace, None).expect("it has no version that could be stale")
+}
+
 /// All files that the program named.
 pub(crate) struct Files {
     layers: Vec<LayerSpec>,
@@ -292,9 +297,14 @@ impl Files {
         Some(staging.place(slowest, name)?.1)
     }
 
+    /// The datum of the file with this own path, if it has one.
+    pub(crate) fn of_home(&self, home: &Path) -> Option<DatumId> {
+        self.by_home.get(home).copied()
+    }
+
     /// The datum of a file, if it has one.
     pub(crate) fn find(&self, key: &FileKey) -> Option<DatumId> {
-        self.by_home.get(&key.home).copied()
+        self.of_home(&key.home)
     }
 
     /// The directory that tasks use and a path lies in, and where in it.
@@ -389,15 +399,12 @@ impl Files {
         ]
     }
 
-    /// A file gets a new datum: what the graph knew of the old one is forgotten. What the scheduler
-    /// is told of the new one.
-    pub(crate) fn renew(&mut self, old: DatumId, new: DatumId) -> Option<Event> {
-        let mut file = self.by_datum.remove(&old)?;
+    /// A file gets a new datum: what the graph knew of the old one is forgotten.
+    pub(crate) fn renew(&mut self, old: DatumId, new: DatumId) {
+        let Some(mut file) = self.by_datum.remove(&old) else { return };
         self.by_home.insert(file.home.clone(), new);
         file.written = file.current.is_some();
-        let told = file.current.as_ref().map(|copy| file.is_at(new, copy.layer, copy.bytes));
         self.by_datum.insert(new, file);
-        told
     }
 
     /// Drops a file; what was kept of it.

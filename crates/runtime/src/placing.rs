@@ -134,7 +134,8 @@ impl Files {
         let made = files.iter().filter_map(|(datum, copy)| {
             let file = self.get(*datum)?;
             let (home, scratch) = (file.home.clone(), file.scratch);
-            Some(Made { file: copy.staged, home, place: copy.place.clone(), scratch })
+            let (place, directory) = (copy.place.clone(), file.kind == PathKind::Directory);
+            Some(Made { file: copy.staged, home, place, scratch, directory })
         });
         let replaced = files.iter().filter_map(|(datum, copy)| {
             let before = self.get(*datum)?.current.as_ref()?.staged?;
