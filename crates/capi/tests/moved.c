@@ -189,16 +189,25 @@ static void fast_session(char *path, size_t bytes)
     CHECK(path[0] != '\0');
 }
 
-/* A task that reads a file of the slow layer waits only for one that runs: the file is copied. */
-static void what_is_about_to_be_read_is_copied_up(void)
+/* A task that reads a file of the slow layer waits only for one that runs: the file is copied,
+ * whether a task wrote it or it was there before. */
+static void what_is_about_to_be_read_is_copied_up(int was_there)
 {
     char began, datum, session[512];
     al_file file = {own_path(9), AL_OUT}, again = {own_path(9), AL_IN};
     al_io on_slow = {.files = &file, .files_count = 1, .layer = "slow"};
     al_io reading = {.files = &again, .files_count = 1};
     al_access outs[] = {al_out(&began), al_out(&datum)}, in = al_in(&datum);
+    found_on_fast = 0;
+    if (was_there) {
+        int made = open(own_path(9), O_WRONLY | O_TRUNC | O_CLOEXEC);
+        CHECK(made >= 0 && pwrite(made, first, BYTES, 0) == BYTES && close(made) == 0);
+    }
     start_moving(2, 8, 0, 1);
-    SAME(spawn_io("file", writes_on_slow, first, on_slow), 0);
+    if (!was_there) {
+        SAME(spawn_io("file", writes_on_slow, first, on_slow), 0);
+    }
+    spawn_sized(reads, first, 9, AL_IN);
     SAME(al_taskwait(), 0);
     fast_session(session, sizeof session);
     int copies = watch(session);
@@ -237,6 +246,7 @@ int main(void)
     without_a_flush_files_stay();
     a_failure_takes_no_room();
     a_move_that_fails_leaves_the_file();
-    what_is_about_to_be_read_is_copied_up();
+    what_is_about_to_be_read_is_copied_up(0);
+    what_is_about_to_be_read_is_copied_up(1);
     return 0;
 }

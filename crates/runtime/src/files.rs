@@ -120,6 +120,8 @@ pub(crate) struct File {
     pub(crate) managed: bool,
     /// It is not to be kept after the session.
     pub(crate) scratch: bool,
+    /// The length of what is at its own path, as far as it is known.
+    pub(crate) home_bytes: u64,
     /// The current version, if it is not at its own path.
     pub(crate) current: Option<Copy>,
     /// A task changes it where it is, or failed at that.
@@ -150,7 +152,8 @@ pub(crate) struct File {
 impl File {
     /// Where it is at its own path.
     pub(crate) fn at_home(&self) -> Copy {
-        Copy { place: self.home.clone(), layer: self.home_layer, staged: None, bytes: 0 }
+        let (place, layer) = (self.home.clone(), self.home_layer);
+        Copy { place, layer, staged: None, bytes: self.home_bytes }
     }
 
     /// What the catalog knows of a copy that is whole.
@@ -335,6 +338,7 @@ impl Files {
             managed: self.is_managed(key),
             scratch: self.is_scratch(&home),
             home,
+            home_bytes: 0,
             current: None,
             changing: false,
             next: None,

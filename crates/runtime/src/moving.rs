@@ -154,7 +154,9 @@ impl Files {
             file.near = Some(to);
             return Moved { end: MoveEnd::Done, told, old: Vec::new(), left: None };
         }
-        file.stands |= to.staged.is_none();
+        if to.staged.is_none() {
+            (file.stands, file.home_bytes) = (true, bytes);
+        }
         file.current = to.staged.is_some().then_some(to);
         file.stale.push(from);
         Moved { end: MoveEnd::Done, told, old: Vec::new(), left: Some(datum) }

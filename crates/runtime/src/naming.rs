@@ -1,8 +1,9 @@
 //! From a path that the program names to a file of the table, the same for every driver.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-use sched::DatumId;
+use sched::{DatumId, Event};
 
 use crate::files::{FileDatum, FileError, FileKey, Files, PathKind};
 use crate::tiers::tree;
@@ -17,18 +18,22 @@ pub(crate) struct Named {
     is: Option<PathKind>,
     /// That is a directory with nothing in it, which a task may fill.
     is_empty: bool,
+    /// The length of what is there, if it is a file.
+    bytes: u64,
 }
 
 impl Named {
     /// Looks at the file system: not under a mutex.
     pub(crate) fn look(path: &Path) -> Result<Named, FileError> {
         let key = Files::key(path)?;
-        let is = key.home.metadata().ok().map(|found| match found.is_dir() {
+        let found = key.home.metadata().ok();
+        let is = found.as_ref().map(|found| match found.is_dir() {
             true => PathKind::Directory,
             false => PathKind::File,
         });
+        let bytes = found.filter(Metadata::is_file).map_or(0, |found| found.len());
         let is_empty = is == Some(PathKind::Directory) && tree::is_empty(&key.home);
-        Ok(Named { path: path.to_path_buf(), key, is, is_empty })
+        Ok(Named { path: path.to_path_buf(), key, is, is_empty, bytes })
     }
 
     pub(crate) fn key(&self) -> &FileKey {
@@ -62,6 +67,17 @@ impl Files {
         }
         let (known, place, anew) = (file.written || exists, file.best().place, file.anew);
         Ok(FileDatum { datum, known, place, inside, anew })
+    }
+
+    /// What the scheduler is told of a file that a task is to read and no task wrote, so that it
+    /// can be copied up. Not of directories: how much is in them would have to be looked at each
+    /// time.
+    pub(crate) fn found(&mut self, named: &Named, datum: DatumId) -> Option<Event> {
+        let file = self.get_mut(datum).filter(|file| file.managed && !file.written)?;
+        let is_here = file.kind == PathKind::File && named.bytes > 0 && file.home == named.key.home;
+        let (layer, bytes) = (file.home_layer.filter(|_| is_here)?, named.bytes);
+        file.home_bytes = bytes;
+        Some(Event::FileFound { datum, layer, bytes })
     }
 
     /// The datum of a path, made if it has none, and where in it the path leads.

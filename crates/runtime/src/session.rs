@@ -198,7 +198,8 @@ impl Session {
         let named = self.shared().with(|state| {
             let file = state.name_file(&looked, kind, writes)?;
             let is_managed = state.files.get(file.datum).is_some_and(|file| file.managed);
-            Ok((file, writes && is_managed && !state.has_tiers()))
+            let may_move = writes || state.prefetches;
+            Ok((file, may_move && is_managed && !state.has_tiers()))
         });
         let (file, wants_tiers) = named.map_err(FileError::Session)??;
         if wants_tiers {

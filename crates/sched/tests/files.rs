@@ -196,6 +196,29 @@ fn an_input_is_copied_up_for_a_task_that_is_about_to_run() {
 }
 
 #[test]
+fn a_file_that_was_there_before_is_copied_up_and_takes_no_room_below() {
+    let mut driver = two_layers(true, true);
+    let file = driver.file();
+    let gate = driver.submit(driver.compute("gate"));
+    let found = |bytes| Event::FileFound { datum: file, layer: LayerId(1), bytes };
+    assert_eq!(driver.event(found(2000)), [], "more than the layer has, and nobody reads it");
+    assert_eq!(driver.event(found(40)), [], "it is known");
+    driver.event(Event::FileGone { datum: file });
+    assert_eq!(driver.event(found(40)), []);
+    let read = TaskSpec { accesses: vec![uses(file, Direction::In)], ..driver.compute("r") };
+    let reader = driver.submit(read);
+    assert_eq!(reader.out, [moves(file, 1, Some(0), true)]);
+    done(&mut driver, file, 40);
+    assert_eq!(stored(&driver), (40, 0));
+    driver.done(gate.id, E1);
+    let drop = Instruction::DropCopy { datum: file, layer: LayerId(0) };
+    assert_eq!(driver.done(reader.id, E1)[2..], [drop]);
+    assert_eq!(stored(&driver), (0, 0));
+    driver.file_at(file, Some(1), 60, Some(1));
+    assert_eq!(stored(&driver), (0, 60), "a task wrote it");
+}
+
+#[test]
 fn a_second_copy_goes_before_a_writer_begins() {
     let mut driver = two_layers(false, true);
     let file = driver.file();

@@ -148,7 +148,7 @@ impl Core {
             now: 0,
             clock_ahead_ns: None,
             io,
-            placed: Placed::new(&storage.layers),
+            placed: Placed::new(&storage.layers, options.prefetch),
             failed: false,
             live: 0,
         };
@@ -231,7 +231,9 @@ impl Core {
                             tasks outside that use them; spawn it from outside of tasks"
                     .into());
             }
-            asked.files = self.placed.bind(&mut self.sched, &wants.files)?;
+            let (files, told) = self.placed.bind(&mut self.sched, &wants.files)?;
+            asked.files = files;
+            told.into_iter().for_each(|told| self.sched.handle(self.now, told, &mut self.out));
             let tied = || self.placed.layer_for(&asked.files);
             asked.layer = wants.layer.or_else(|| tied().filter(|_| !wants.anywhere));
         }

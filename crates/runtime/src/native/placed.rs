@@ -88,11 +88,13 @@ pub(super) struct Placed {
     files: Files,
     tiers: Option<Tiers>,
     using: HashMap<TaskId, Using>,
+    /// Files that tasks are about to read are copied up.
+    prefetches: bool,
 }
 
 impl Placed {
-    pub(super) fn new(layers: &[LayerSpec]) -> Placed {
-        Placed { files: Files::new(layers), tiers: None, using: HashMap::new() }
+    pub(super) fn new(layers: &[LayerSpec], prefetches: bool) -> Placed {
+        Placed { files: Files::new(layers), tiers: None, using: HashMap::new(), prefetches }
     }
 
     pub(super) fn layers(&self) -> &[LayerSpec] {
@@ -101,8 +103,10 @@ impl Placed {
 
     /// Whether a catalog has to be made before a task can use these.
     pub(super) fn wants_tiers(&self, wanted: &[FileWanted]) -> bool {
-        let away =
-            |file: &FileWanted| file.direction.writes() && self.files.is_managed(file.named.key());
+        let away = |file: &FileWanted| {
+            let may_move = file.direction.writes() || self.prefetches;
+            may_move && self.files.is_managed(file.named.key())
+        };
         !self.has_tiers() && wanted.iter().any(away)
     }
 
@@ -136,13 +140,14 @@ impl Placed {
         self.files.room(free)
     }
 
-    /// The data of files that a task is to use. `Err` says which file cannot be used.
+    /// The data of files that a task is to use, and what the scheduler is told of them. `Err` says
+    /// which file cannot be used.
     pub(super) fn bind(
         &mut self,
         sched: &mut Sched,
         wanted: &[FileWanted],
-    ) -> Result<Uses, String> {
-        let mut uses = Uses::default();
+    ) -> Result<(Uses, Vec<Event>), String> {
+        let (mut uses, mut told) = (Uses::default(), Vec::new());
         for (number, FileWanted { named, kind, direction }) in wanted.iter().enumerate() {
             let wrong = |why: &str| format!("file {number}: {why}");
             let found = self.files.name(named, *kind, direction.writes(), || new_file(sched));
@@ -161,12 +166,15 @@ impl Placed {
                      replaced; delete it first, or use AL_DIR_INOUT"
                 )));
             }
+            if self.prefetches && !direction.writes() {
+                told.extend(self.files.found(named, found.datum));
+            }
             uses.files.push((found.datum, *direction));
             if !found.inside.as_os_str().is_empty() {
                 uses.inside.push((number, found.inside));
             }
         }
-        Ok(uses)
+        Ok((uses, told))
     }
 
     /// A task uses these whole.

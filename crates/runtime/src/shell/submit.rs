@@ -325,7 +325,12 @@ impl State {
         writes: bool,
     ) -> Result<FileDatum, FileError> {
         let State { files, sched, .. } = self;
-        files.name(named, kind, writes, || new_file(sched))
+        let file = files.name(named, kind, writes, || new_file(sched))?;
+        if !writes && self.prefetches {
+            let found = self.files.found(named, file.datum);
+            found.into_iter().for_each(|it| self.sched.handle(exec::now_ns(), it, &mut self.out));
+        }
+        Ok(file)
     }
 
     /// Makes room for the versions of a new task (which may be over already, if something

@@ -66,6 +66,12 @@ impl<T> Queue<T> {
         self.changed.notify_one();
     }
 
+    /// Before all that wait.
+    fn push_first(&self, one: T) {
+        self.waiting.lock().0.push_front(one);
+        self.changed.notify_one();
+    }
+
     fn close(&self) {
         self.waiting.lock().1 = false;
         self.changed.notify_all();
@@ -186,8 +192,13 @@ impl Keeper {
         self.inner.commits.push(commit);
     }
 
+    /// Carries steps out when the mover comes to them. A copy for tasks that are about to read it
+    /// comes before what is only moved out of the way.
     pub(crate) fn carry_out(&self, wanted: Move) {
-        self.inner.moves.push(wanted);
+        match wanted.home {
+            None => self.inner.moves.push_first(wanted),
+            Some(_) => self.inner.moves.push(wanted),
+        }
     }
 
     /// As `carry_out`, for a move that the program waits for: nothing holds it up.
@@ -349,4 +360,23 @@ fn move_all(inner: &Inner) {
 fn carry(wanted: Move, journal: &Mutex<Journal>, hold: &Hold) {
     let Move { steps, limits, then, .. } = wanted;
     then(carry_out(&steps, journal, hold, &limits));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_about_to_be_read_comes_first_and_what_is_taken_out_does_not_come() {
+        let queue = Queue::default();
+        (1..4).for_each(|one| queue.push(one));
+        queue.push_first(9);
+        assert_eq!(queue.take_out(|one| *one == 2, || ()), [2]);
+        queue.close();
+        let mut begun = Vec::new();
+        while let Some(one) = queue.take_one(|one| begun.push(*one)) {
+            assert_eq!(begun.last(), Some(&one));
+        }
+        assert_eq!(begun, [9, 1, 3]);
+    }
 }
