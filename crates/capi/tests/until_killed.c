@@ -46,7 +46,7 @@ static void spawn_version(al_body body, int file, uint64_t number, al_direction 
     if (file == FOLDER) {
         use.direction = direction == AL_IN ? AL_DIR_IN : AL_DIR_OUT;
     }
-    al_io asked = {.files = &use, .files_count = 1, .size = BYTES};
+    al_io asked = {.files = &use, .files_count = 1, .size = direction == AL_OUT ? BYTES : 0};
     al_task task = {.body = body, .name = "version", .io = &asked};
     task.argument = &version;
     task.argument_bytes = sizeof version;
