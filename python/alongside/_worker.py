@@ -253,13 +253,13 @@ class Body:
             return False
         if path not in self.written:
             return None
-        self.check_made(next(place for place, its in self.paths if its == path), path)
+        place = next(place for place, its in self.paths if its == path)
+        self.check_made(place, path)
         if self.job.durable:
             files.make_durable([path])
         self.closed[path] = files.stamp(path)
         self.written.remove(path)
-        places = [place for place, _ in self.job.places()]
-        return self.job.release_file(places.index(path))
+        return self.job.release_file(place.index)
 
     def coroutine(self) -> Coroutine[Any, Any, Any]:
         """The body, for an event loop."""

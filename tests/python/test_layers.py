@@ -176,6 +176,36 @@ def test_cold_files_move_to_their_own_paths_while_nothing_is_written(storage, tm
     assert len(moves) == 20 and {move["name"] for move in moves} == {"fast to slow"}
 
 
+@al.task
+def hold(gate):
+    with open(gate):  # until somebody writes to it
+        pass
+
+
+@al.task
+def look(path: al.FileIn, _after):
+    with open(path) as file:
+        return path, file.read()
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_an_input_is_copied_up_while_the_task_before_its_reader_runs(storage, tmp_path, flushed):
+    gate, own = tmp_path / "gate", tmp_path / "slow/input"
+    os.mkfifo(gate)
+    own.write_text("the input")
+    with al.Session(workers=1, storage=storage, flush=flushed, prefetch=True) as session:
+        if flushed:
+            save("slow/input", "the input").result(LONG)
+            until(lambda: session.statistics().files_moved == 1)
+        last = look("slow/input", hold(str(gate)))
+        until(lambda: session.statistics().files_moved == 1 + flushed)
+        gate.write_text("")
+        place, text = last.result(LONG)
+        assert place.startswith(str(tmp_path / "fast")) and text == "the input"
+        until(lambda: not any(path.is_file() for path in (tmp_path / "fast").rglob("*")))
+    assert own.read_text() == "the input" and not left_in(tmp_path)
+
+
 @pytest.mark.parametrize("flush", [False, True])
 def test_a_file_comes_home_when_the_program_asks(storage, tmp_path, flush):
     with al.Session(workers=1, storage=storage, flush=flush):

@@ -62,6 +62,10 @@ typedef struct al_options {
     /* in which order ready I/O tasks get their grants: "fcfs", "priority" or "backfilling"
      * (docs/layers.md); NULL: fcfs */
     const char *io_policy;
+    /* 1: a file that no task will use moves to its own path while no I/O goes on */
+    int flush;
+    /* 1: a file that a task is about to read is copied to a faster layer while no I/O goes on */
+    int prefetch;
 } al_options;
 
 /* Sets the defaults. A program keeps working with newer libraries, whose options are more: it tells
@@ -110,6 +114,11 @@ typedef enum al_direction {
     AL_CONCURRENT = 3,  /* updates it at the same time as its neighbours of this direction */
     AL_COMMUTATIVE = 4  /* updates it in any order among its neighbours, one at a time */
 } al_direction;
+
+/* What a task does with a directory and all that is in it; for al_file only. */
+#define AL_DIR_IN ((al_direction)5)    /* reads it */
+#define AL_DIR_OUT ((al_direction)6)   /* fills it: it is there, and empty */
+#define AL_DIR_INOUT ((al_direction)7) /* changes it where it is */
 
 /* A half-open interval in one dimension, in units of the caller's choice (bytes, elements). */
 typedef struct al_span {
@@ -162,7 +171,9 @@ static inline al_access al_box(al_direction direction, const void *base, unsigne
 #define al_commutative(base) al_whole(AL_COMMUTATIVE, (base))
 
 /* A file that an I/O task uses whole: AL_IN, AL_OUT (it writes the file anew) or AL_INOUT (it
- * changes what is there). Tasks are ordered by their files as by other data. See al_path. */
+ * changes what is there); or a directory: AL_DIR_IN, AL_DIR_OUT or AL_DIR_INOUT. What lies in a
+ * directory that tasks make is read with AL_IN after them; it is written as a part of it. Tasks are
+ * ordered by their files as by other data. See al_path. */
 typedef struct al_file {
     const char *path;
     al_direction direction;
@@ -209,8 +220,9 @@ typedef struct al_task {
  * body, a NULL base, a reversed or empty span, too many dimensions, regions of one datum that
  * differ in dimensions, a task that uses overlapping regions twice with a write among them, what an
  * I/O task asks for makes no sense or is more than any layer has, it is inside another I/O task, it
- * uses files and is inside a task, a file that it reads is not there and no task writes it, or the
- * runtime does not run (or is being stopped). */
+ * uses files and is inside a task, a file that it reads is not there and no task writes it, it has
+ * a file as a directory or the other way round, it fills a directory (AL_DIR_OUT) that has
+ * something in it that no task made, or the runtime does not run (or is being stopped). */
 int al_spawn(const al_task *task);
 
 /* The calling task is done with what it writes at its access of this position in al_task.accesses:
@@ -280,10 +292,10 @@ const char *al_path(size_t file);
  * be used again. -EINVAL: the caller is in no task with files, or that is no error. */
 int al_fail(int error);
 
-/* Opens a file for reading, at its best copy. In a task: one of its own files. Outside of tasks:
- * after all tasks that write it. A descriptor; -ECANCELED: such a task failed; -EINVAL: the file is
- * none of the task's, or the runtime does not run; -EDEADLK: called by a worker between tasks; else
- * what the system gave. */
+/* Opens a file for reading, at its best copy (or a directory, for openat). In a task: one of its
+ * own files, or one in a directory of its own. Outside of tasks: after all tasks that write it. A
+ * descriptor; -ECANCELED: such a task failed; -EINVAL: the file is none of the task's, or the
+ * runtime does not run; -EDEADLK: called by a worker between tasks; else what the system gave. */
 int al_open(const char *path);
 
 /* Brings a file to its own path, after all tasks that write it, and waits until it is there.
@@ -291,6 +303,18 @@ int al_open(const char *path);
  * called by a worker; -EINVAL: no path, or the runtime does not run; else what the system gave,
  * and the file stays where it is. */
 int al_persist(const char *path);
+
+/* Gives a path for a file or directory that only tasks need: they write and read it as any other,
+ * but it is never brought home. It is deleted when the program has called al_forget and no task
+ * uses it, at the latest by al_stop. `name` (NULL: "scratch") is the end of the file's name,
+ * without folders; `path` gets the path, with its zero at most `bytes` long (PATH_MAX will do).
+ * -EINVAL: no such name, no path, or the runtime does not run; -ENAMETOOLONG: the path needs more
+ * bytes; -ENOSPC: no layer takes files of tasks; -EIO: there cannot be a catalog. */
+int al_scratch(const char *name, char *path, size_t bytes);
+
+/* The program will not name a scratch file any more: it is deleted after the tasks that were
+ * spawned with it. Other files are not forgotten. -EINVAL: no path, or the runtime does not run. */
+int al_forget(const char *path);
 
 /* ---- I/O: blocking in form, pausing the task ------------------------------------------------- */
 

@@ -164,6 +164,22 @@ struct io : settings {
         return file(path, AL_INOUT);
     }
 
+    /* Directories with all that is in them; see AL_DIR_OUT. */
+    io &reads_dir(const char *path)
+    {
+        return file(path, AL_DIR_IN);
+    }
+
+    io &fills_dir(const char *path)
+    {
+        return file(path, AL_DIR_OUT);
+    }
+
+    io &changes_dir(const char *path)
+    {
+        return file(path, AL_DIR_INOUT);
+    }
+
 private:
     io &file(const char *path, al_direction direction)
     {
@@ -330,6 +346,45 @@ inline const char *path(std::size_t file)
 {
     return al_path(file);
 }
+
+/* The path of a file or directory that only tasks need, from here to the end of the scope: then it
+ * is deleted, after the tasks that were spawned with it. */
+class scratch {
+public:
+    explicit scratch(const char *name = nullptr)
+    {
+        std::array<char, 4096> text{};
+        detail::check(al_scratch(name, text.data(), text.size()), "al_scratch");
+        place = text.data();
+    }
+
+    scratch(scratch &&other) noexcept : place(std::move(other.place))
+    {
+        other.place.clear();
+    }
+
+    scratch &operator=(scratch &&other) noexcept
+    {
+        std::swap(place, other.place);
+        return *this;
+    }
+
+    /* After the end of the runtime it is gone, and there is nothing to be told. */
+    ~scratch()
+    {
+        if (!place.empty()) {
+            al_forget(place.c_str());
+        }
+    }
+
+    const char *path() const
+    {
+        return place.c_str();
+    }
+
+private:
+    std::string place;
+};
 
 /* Waits until a file is at its own path. */
 inline void persist(const char *path)

@@ -29,6 +29,8 @@ pub struct AlOptions {
     storage: *const c_char,
     learned: *const c_char,
     io_policy: *const c_char,
+    flush: c_int,
+    prefetch: c_int,
 }
 
 /// Bytes of the options that every program has.
@@ -46,6 +48,8 @@ const DEFAULTS: AlOptions = AlOptions {
     storage: null(),
     learned: null(),
     io_policy: null(),
+    flush: 0,
+    prefetch: 0,
 };
 
 /// The text that `al_engine` gave last.
@@ -176,6 +180,8 @@ unsafe fn read(asked: &AlOptions) -> Result<Options, String> {
         storage: path(asked.storage),
         learned: path(asked.learned),
         policy,
+        flush: asked.flush != 0,
+        prefetch: asked.prefetch != 0,
     })
 }
 

@@ -26,17 +26,34 @@ __attribute__((unused)) static void describe(const char *text)
     CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-/* Starts with so many workers and I/O executors on the storage that was described. */
-__attribute__((unused)) static void start_on_layers(unsigned workers, unsigned io_executors,
-                                                    int keeps_learned)
+/* The options for so many workers and I/O executors on the storage that was described. */
+__attribute__((unused)) static al_options on_layers(unsigned workers, unsigned io_executors)
 {
     al_options options;
-    limit_time();
     al_options_init(&options);
     options.workers = workers;
     options.io_executors = io_executors;
     options.storage = storage_file;
+    return options;
+}
+
+__attribute__((unused)) static void start_on_layers(unsigned workers, unsigned io_executors,
+                                                    int keeps_learned)
+{
+    al_options options = on_layers(workers, io_executors);
+    limit_time();
     options.learned = keeps_learned ? learned_file : NULL;
+    SAME(al_start(&options), 0);
+}
+
+/* As `start_on_layers`; files move while no I/O goes on. */
+__attribute__((unused)) static void start_moving(unsigned workers, unsigned io_executors, int flush,
+                                                 int prefetch)
+{
+    al_options options = on_layers(workers, io_executors);
+    limit_time();
+    options.flush = flush;
+    options.prefetch = prefetch;
     SAME(al_start(&options), 0);
 }
 

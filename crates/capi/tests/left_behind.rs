@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use runtime::tiers::recovery::{recover, sessions};
 
@@ -36,9 +37,15 @@ fn version(path: &Path) -> u64 {
 }
 
 /// Runs the program in a folder and kills it; the last version of each file that it reported done.
-fn run_and_kill(program: &Path, folder: &Path, after: usize) -> BTreeMap<String, u64> {
+fn run_and_kill(
+    program: &Path,
+    words: &[&str],
+    folder: &Path,
+    after: usize,
+) -> BTreeMap<String, u64> {
     let mut command = Command::new(program);
     let mut child = command
+        .args(words)
         .current_dir(folder)
         .stdout(Stdio::piped())
         .spawn()
@@ -101,10 +108,21 @@ fn recover_in(folder: &Path) -> (PathBuf, Vec<String>) {
 
 #[test]
 fn what_was_reported_done_survives_kill_9() {
-    let program = build::compile("until_killed.c", &[]);
+    killed_at_every_phase(&[]);
+}
+
+#[test]
+fn what_was_reported_done_survives_kill_9_while_files_move() {
+    killed_at_every_phase(&["moving"]);
+}
+
+fn killed_at_every_phase(words: &[&str]) {
+    let name = format!("killed{}", words.concat());
+    static PROGRAM: OnceLock<build::Built> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| build::compile("until_killed.c", &[]));
     for after in KILLED_AFTER {
-        let folder = new_folder(&format!("killed-{after}"));
-        let done = run_and_kill(&program.path, &folder, after);
+        let folder = new_folder(&format!("{name}-{after}"));
+        let done = run_and_kill(&program.path, words, &folder, after);
         let (slow, half) = recover_in(&folder);
         assert!(half.iter().all(|name| *name == CHANGED), "only one is changed: {half:?}");
         for (file, number) in &done {
@@ -112,7 +130,8 @@ fn what_was_reported_done_survives_kill_9() {
             if half.contains(&name) {
                 continue;
             }
-            let found = version(&slow.join(name));
+            let path = slow.join(name);
+            let found = version(&if path.is_dir() { path.join("part") } else { path });
             assert!(found >= *number, "file {file}: {found} is there, {number} was done");
         }
         std::fs::remove_dir_all(&folder).expect("it is the test's");

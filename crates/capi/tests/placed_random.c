@@ -1,6 +1,6 @@
-/* Random tasks write, change, copy and read files on two layers, fail, and find theirs full: every
- * byte that is read, and in the end every byte at the files' own paths, is that of the sequential
- * program. */
+/* Random tasks write, change, copy and read files on two layers, fail, and find theirs full, while
+ * files are moved and copied beside them: every byte that is read, and in the end every byte at the
+ * files' own paths, is that of the sequential program. */
 #include "places.h"
 
 enum { FILES = 7, STEPS = 150, BYTES_MAX = 20000, ROUNDS = 4 };
@@ -203,7 +203,7 @@ int main(void)
     /* About four files fit on the fast layer. */
     describe_places(40);
     for (int round = 0; round < ROUNDS; round++) {
-        start_on_layers(1 + (unsigned)round % 3, 16, 0);
+        start_moving(1 + (unsigned)round % 3, 16, round & 1, round & 2);
         for (int i = 0; i < STEPS; i++) {
             step();
         }

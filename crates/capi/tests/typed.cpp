@@ -142,15 +142,24 @@ void io_tasks()
     al::taskwait();
 }
 
-std::string contents(const char *path)
+std::string text_of(int file)
 {
     char bytes[64];
-    int file = al_open(path);
     CHECK(file >= 0);
     ssize_t length = al_pread(file, bytes, sizeof bytes, 0);
     CHECK(length >= 0);
     close(file);
     return std::string(bytes, static_cast<std::size_t>(length));
+}
+
+std::string contents(const char *path)
+{
+    return text_of(al_open(path));
+}
+
+std::string text(const std::string &place)
+{
+    return text_of(open(place.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 void put(const char *path, int flags, const std::string &text)
@@ -161,7 +170,35 @@ void put(const char *path, int flags, const std::string &text)
     close(file);
 }
 
-void files()
+/* Directories, and what is gone with its scope. */
+std::string folders(const std::string &beside)
+{
+    const std::string own = beside + "-folder";
+    std::string place;
+    {
+        al::scratch words("words.txt");
+        place = words.path();
+        al::spawn(al::io("write").writes(words.path()), [] {
+            put(al::path(0), O_WRONLY | O_CREAT | O_TRUNC, "for now");
+        });
+        al::scratch moved(std::move(words));
+        al::spawn(al::io("fill").reads(moved.path()).fills_dir(own.c_str()), [] {
+            put((std::string(al::path(1)) + "/a").c_str(), O_WRONLY | O_CREAT, text(al::path(0)));
+        });
+        al::spawn(al::io("change").changes_dir(own.c_str()), [] {
+            put((std::string(al::path(0)) + "/a").c_str(), O_WRONLY, "not");
+        });
+    }
+    al::spawn(al::io("look").reads_dir(own.c_str()), [] {
+        CHECK(text(std::string(al::path(0)) + "/a") == "not now");
+    });
+    al::taskwait();
+    unlink((own + "/a").c_str());
+    rmdir(own.c_str());
+    return place;
+}
+
+std::string files()
 {
     const std::string path = "typed-" + std::to_string(getpid()), copy = path + "-copy";
     al::spawn(al::io("write").writes(path.c_str()), [] {
@@ -179,6 +216,7 @@ void files()
     al::taskwait();
     unlink(path.c_str());
     unlink(copy.c_str());
+    return folders(copy);
 }
 
 /* In a process of its own: the exception ends it, and its message names the task. */
@@ -216,8 +254,9 @@ int main()
         what_is_moved();
         errors();
         io_tasks();
-        files();
+        const std::string scratch = files();
         runtime.stop();
+        CHECK(access(scratch.c_str(), F_OK) != 0);
     }
     SAME(al_workers(), 0);
     {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use ops::catalog::{bring_home, replacing, Entry, FileId, Record, Step};
-use sched::{DatumId, Event, LayerId, TaskId};
+use sched::{DatumId, DatumKind, LayerId, Sched, TaskId};
 
 use crate::shell::SessionError;
 use crate::storage::LayerSpec;
@@ -120,6 +120,8 @@ pub(crate) struct File {
     pub(crate) managed: bool,
     /// It is not to be kept after the session.
     pub(crate) scratch: bool,
+    /// The length of what is at its own path, as far as it is known.
+    pub(crate) home_bytes: u64,
     /// The current version, if it is not at its own path.
     pub(crate) current: Option<Copy>,
     /// A task changes it where it is, or failed at that.
@@ -150,7 +152,8 @@ pub(crate) struct File {
 impl File {
     /// Where it is at its own path.
     pub(crate) fn at_home(&self) -> Copy {
-        Copy { place: self.home.clone(), layer: self.home_layer, staged: None, bytes: 0 }
+        let (place, layer) = (self.home.clone(), self.home_layer);
+        Copy { place, layer, staged: None, bytes: self.home_bytes }
     }
 
     /// What the catalog knows of a copy that is whole.
@@ -181,6 +184,11 @@ impl File {
         let staged = self.near.as_ref().or(self.current.as_ref());
         staged.cloned().unwrap_or_else(|| self.at_home())
     }
+}
+
+/// A datum for a file.
+pub(crate) fn new_file(sched: &mut Sched) -> DatumId {
+    sched.add_datum(DatumKind::InPlace, None).expect("it has no version that could be stale")
 }
 
 /// All files that the program named.
@@ -292,9 +300,14 @@ impl Files {
         Some(staging.place(slowest, name)?.1)
     }
 
+    /// The datum of the file with this own path, if it has one.
+    pub(crate) fn of_home(&self, home: &Path) -> Option<DatumId> {
+        self.by_home.get(home).copied()
+    }
+
     /// The datum of a file, if it has one.
     pub(crate) fn find(&self, key: &FileKey) -> Option<DatumId> {
-        self.by_home.get(&key.home).copied()
+        self.of_home(&key.home)
     }
 
     /// The directory that tasks use and a path lies in, and where in it.
@@ -325,6 +338,7 @@ impl Files {
             managed: self.is_managed(key),
             scratch: self.is_scratch(&home),
             home,
+            home_bytes: 0,
             current: None,
             changing: false,
             next: None,
@@ -389,15 +403,12 @@ impl Files {
         ]
     }
 
-    /// A file gets a new datum: what the graph knew of the old one is forgotten. What the scheduler
-    /// is told of the new one.
-    pub(crate) fn renew(&mut self, old: DatumId, new: DatumId) -> Option<Event> {
-        let mut file = self.by_datum.remove(&old)?;
+    /// A file gets a new datum: what the graph knew of the old one is forgotten.
+    pub(crate) fn renew(&mut self, old: DatumId, new: DatumId) {
+        let Some(mut file) = self.by_datum.remove(&old) else { return };
         self.by_home.insert(file.home.clone(), new);
         file.written = file.current.is_some();
-        let told = file.current.as_ref().map(|copy| file.is_at(new, copy.layer, copy.bytes));
         self.by_datum.insert(new, file);
-        told
     }
 
     /// Drops a file; what was kept of it.

@@ -1,13 +1,14 @@
 //! The local driver: events in, instructions out (DESIGN sections 2 and 5).
 //!
-//! In flow order: [`options`] and [`storage`] (what a session is started with), [`session`] (what
-//! a program does with it), `shell` (the state under its mutex, and the runtime thread),
-//! [`store`] (who holds which memory), [`futures`] (where outcomes are put), [`trace`] and
-//! [`statistics`] (what happened); beside them [`probe`] (what storage takes), `tuning` (how a
-//! bandwidth is asked for), `learned` (what tuning found, as a file), [`files`], `placing` and
-//! [`tiers`] (files on layers: which there are, what is decided, where it meets a disk), and
-//! [`behind`] (writes behind the back of who makes its own calls). Nothing here knows Python; what
-//! a pickle means, only `pickle` knows, of a few.
+//! In flow order: [`options`] and [`storage`] (what a session is started with), [`session`] (what a
+//! program does with it), `shell` (the state under its mutex, and the runtime thread), [`store`]
+//! (who holds which memory), [`futures`] (where outcomes are put), [`trace`] and [`statistics`]
+//! (what happened); beside them [`probe`] (what storage takes), `tuning` (how a bandwidth is asked
+//! for), `learned` (what tuning found, as a file), [`files`], `naming`, `placing`, `moving` and
+//! [`tiers`] (files on layers: which there are, what a path names, what is decided about writing
+//! and about moving them, where it meets a disk), and [`behind`] (writes behind the back of who
+//! makes its own calls). Nothing here knows Python; what a pickle means, only `pickle` knows, of a
+//! few.
 
 pub mod behind;
 mod failures;
@@ -17,6 +18,8 @@ pub mod futures;
 mod learned;
 mod line;
 pub mod machine;
+mod moving;
+mod naming;
 pub mod native;
 mod notify;
 pub mod options;

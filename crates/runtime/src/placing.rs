@@ -134,7 +134,8 @@ impl Files {
         let made = files.iter().filter_map(|(datum, copy)| {
             let file = self.get(*datum)?;
             let (home, scratch) = (file.home.clone(), file.scratch);
-            Some(Made { file: copy.staged, home, place: copy.place.clone(), scratch })
+            let (place, directory) = (copy.place.clone(), file.kind == PathKind::Directory);
+            Some(Made { file: copy.staged, home, place, scratch, directory })
         });
         let replaced = files.iter().filter_map(|(datum, copy)| {
             let before = self.get(*datum)?.current.as_ref()?.staged?;
@@ -173,6 +174,9 @@ impl Files {
             file.stands |= staged.is_none() && !file.scratch;
             copy.bytes = sizes.next().unwrap_or_default();
             let (layer, bytes) = (copy.layer, copy.bytes);
+            if staged.is_none() {
+                file.home_bytes = bytes;
+            }
             let new = staged.map(|_| copy);
             let before = std::mem::replace(&mut file.current, new);
             old.extend(before.filter(|before| before.staged != staged));
@@ -215,7 +219,7 @@ impl Files {
         let file = self.get_mut(datum)?;
         let bytes = copy.bytes;
         file.current.take_if(|current| *current == copy);
-        file.stands = true;
+        (file.stands, file.home_bytes) = (true, bytes);
         file.stale.push(copy);
         file.stale.extend(file.near.take());
         Some(file.is_at(datum, file.home_layer, bytes))

@@ -16,6 +16,7 @@ use sched::{Constraint, DatumId, DatumKind, LayerId, Learned, TaskId, Tuning};
 use crate::failures::FailureReport;
 use crate::files::{FileDatum, FileError, Files, PathKind};
 use crate::futures::{self, Handle, WaitEnd, WaitFor};
+use crate::naming::Named;
 use crate::options::Options;
 use crate::placing::Unsettled;
 use crate::shell::{self, Call, FunctionSpec, SessionError, Shared, SpawnError, Spawned};
@@ -23,7 +24,6 @@ use crate::shell::{StartError, FORKED};
 use crate::statistics::Statistics;
 use crate::storage::Storage;
 use crate::store::{block, StoreFull, Value};
-use crate::tiers::tree;
 use crate::trace::{self, Graph, Record};
 
 /// Stops the session when the last clone of it is gone.
@@ -194,28 +194,12 @@ impl Session {
         kind: Option<PathKind>,
     ) -> Result<FileDatum, FileError> {
         // The file system is looked at without the mutex.
-        let key = Files::key(path)?;
-        let found = key.home.metadata();
-        let is = found.as_ref().ok().map(|found| match found.is_dir() {
-            true => PathKind::Directory,
-            false => PathKind::File,
-        });
-        let exists = is.is_some();
-        let empty = kind == Some(PathKind::Directory) && tree::is_empty(&key.home);
-        let shared = self.shared();
-        let named = shared.with(|state| {
-            let (datum, inside) = state.datum_of(path, &key, kind, is, writes)?;
-            let has_tiers = state.has_tiers();
-            let file = state.files.get_mut(datum).expect("just found or made");
-            // What a task of this session is writing there now may be only half of it.
-            if !file.written && inside.as_os_str().is_empty() {
-                file.stands |= exists && !empty;
-                file.anew = !exists || empty;
-            }
-            let known = file.written || exists;
-            let wants_tiers = writes && file.managed && !has_tiers;
-            let (place, anew) = (file.best().place, file.anew);
-            Ok((FileDatum { datum, known, place, inside, anew }, wants_tiers))
+        let looked = Named::look(path)?;
+        let named = self.shared().with(|state| {
+            let file = state.name_file(&looked, kind, writes)?;
+            let is_managed = state.files.get(file.datum).is_some_and(|file| file.managed);
+            let may_move = writes || state.prefetches;
+            Ok((file, may_move && is_managed && !state.has_tiers()))
         });
         let (file, wants_tiers) = named.map_err(FileError::Session)??;
         if wants_tiers {
@@ -293,9 +277,7 @@ impl Session {
         let Ok(key) = Files::key(path) else { return };
         // If the session ended there is nothing to forget.
         let _ = self.shared().with(|state| {
-            if let Some(datum) = state.files.find(&key) {
-                state.forget_file(datum);
-            }
+            state.forget_file(&key.home);
         });
     }
 

@@ -379,6 +379,16 @@ pub enum Event {
         /// Whether it goes with the session: nobody asked for it at its own path.
         scratch: bool,
     },
+    /// A file that no task wrote is at its own path, where it takes up no room of the session's. It
+    /// can be copied up for those who read it. Nothing new is learned of one that is known.
+    FileFound {
+        /// Which file: a datum in place.
+        datum: DatumId,
+        /// The layer of its own path.
+        layer: LayerId,
+        /// Its bytes.
+        bytes: u64,
+    },
     /// A file was deleted, or is no business of the session any more.
     FileGone {
         /// Which file.

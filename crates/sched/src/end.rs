@@ -229,11 +229,18 @@ impl Sched {
         out: &mut Vec<Instruction>,
     ) {
         let sent = self.record(task).filter(|record| record.executor == Some(executor));
-        if sent.is_none_or(|record| record.state != State::Sent) {
-            return;
+        match sent.map(|record| record.state) {
+            Some(State::Sent) => {
+                self.take_off(task, executor, None);
+                self.unbegun(task, out);
+            }
+            // Its time was up meanwhile. Nothing of it is there for which others would wait.
+            Some(State::Abandoned) => {
+                self.take_off(task, executor, None);
+                self.after_time_out(task, out);
+            }
+            _ => return,
         }
-        self.take_off(task, executor, None);
-        self.unbegun(task, out);
         self.end_if_retired(executor, out);
     }
 

@@ -297,6 +297,7 @@ impl Sched {
             Event::FileAt { datum, layer, bytes, home, scratch } => {
                 self.file_at(At { datum, layer, bytes, home, scratch }, out);
             }
+            Event::FileFound { datum, layer, bytes } => self.file_found(datum, layer, bytes),
             Event::FileGone { datum } => self.forget_file(datum, out),
             Event::MoveDone { datum, bytes } => self.moved_file(datum, Some(bytes), false, out),
             Event::MoveFailed { datum, no_room } => self.moved_file(datum, None, no_room, out),

@@ -102,6 +102,21 @@ fn a_writer_waits_for_the_end_of_a_move_and_a_reader_does_not() {
 }
 
 #[test]
+fn a_file_that_is_renewed_is_still_moving() {
+    let mut driver = two_layers(true, false);
+    let (old, new) = (driver.file(), driver.file());
+    assert_eq!(driver.file_at(old, Some(0), 50, Some(1)), [moves(old, 0, Some(1), false)]);
+    driver.sched.renew_file(old, new);
+    assert_eq!(driver.drop_datum(old), []);
+    let spec = TaskSpec { accesses: vec![uses(new, Direction::Out)], ..driver.io("w", 1, 0) };
+    let writer = driver.submit(spec);
+    assert_eq!(writer.out, [], "it waits for the move");
+    assert_eq!(done(&mut driver, old, 50), [], "the driver knows the new one");
+    assert_eq!(done(&mut driver, new, 50), [run_at(writer.id, E0, 1, Some(0))]);
+    assert_eq!(stored(&driver), (0, 50));
+}
+
+#[test]
 fn a_hold_ends_with_the_file_that_moved() {
     let mut driver = two_layers(true, false);
     let file = driver.file();
@@ -178,6 +193,29 @@ fn an_input_is_copied_up_for_a_task_that_is_about_to_run() {
     let drop = Instruction::DropCopy { datum: file, layer: LayerId(0) };
     assert_eq!(driver.done(reader.id, E1)[2..], [drop]);
     assert_eq!(stored(&driver), (0, 40));
+}
+
+#[test]
+fn a_file_that_was_there_before_is_copied_up_and_takes_no_room_below() {
+    let mut driver = two_layers(true, true);
+    let file = driver.file();
+    let gate = driver.submit(driver.compute("gate"));
+    let found = |bytes| Event::FileFound { datum: file, layer: LayerId(1), bytes };
+    assert_eq!(driver.event(found(2000)), [], "more than the layer has, and nobody reads it");
+    assert_eq!(driver.event(found(40)), [], "it is known");
+    driver.event(Event::FileGone { datum: file });
+    assert_eq!(driver.event(found(40)), []);
+    let read = TaskSpec { accesses: vec![uses(file, Direction::In)], ..driver.compute("r") };
+    let reader = driver.submit(read);
+    assert_eq!(reader.out, [moves(file, 1, Some(0), true)]);
+    done(&mut driver, file, 40);
+    assert_eq!(stored(&driver), (40, 0));
+    driver.done(gate.id, E1);
+    let drop = Instruction::DropCopy { datum: file, layer: LayerId(0) };
+    assert_eq!(driver.done(reader.id, E1)[2..], [drop]);
+    assert_eq!(stored(&driver), (0, 0));
+    driver.file_at(file, Some(1), 60, Some(1));
+    assert_eq!(stored(&driver), (0, 60), "a task wrote it");
 }
 
 #[test]

@@ -145,3 +145,18 @@ fn a_producer_that_is_given_up_while_it_wants_to_go_on_does_not() {
     assert!(out.contains(&Instruction::Kill { executor: E0 }));
     assert!(!out.contains(&resume_at(&late, E0)));
 }
+
+#[test]
+fn a_task_that_comes_back_after_its_time_holds_up_nobody_at_its_executor() {
+    let mut driver = Driver::with_compute(config(), 1);
+    let producer = driver.submit(driver.compute("producer"));
+    driver.stalled(producer.id, E0);
+    let late = driver.submit(TaskSpec { timeout: Some(10), ..driver.compute("late") });
+    assert_eq!(driver.cancel(late.id), [Instruction::Recall { task: late.id, executor: E0 }]);
+    assert!(driver.tick(10).contains(&Instruction::Retire { executor: E0 }));
+    driver.recalled(late.id, E0);
+    assert_eq!(driver.sched.counts().failed, 1, "it is over");
+    assert_eq!(driver.resume(producer.id), [resume_at(&producer, E0)]);
+    let out = driver.done(producer.id, E0);
+    assert!(out.contains(&Instruction::Kill { executor: E0 }));
+}

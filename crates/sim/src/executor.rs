@@ -424,7 +424,7 @@ impl<'a> World<'a> {
         self.checks.grants.close(ExecutorId(number));
         begun.iter().for_each(|task| self.task_mut(*task).failed_runs += 1);
         for task in line.iter().chain(&begun) {
-            self.checks.back(*task);
+            self.checks.back(*task, self.now);
         }
         self.replace(number);
         let started = begun.iter().map(|task| self.task(*task).id).collect();

@@ -100,10 +100,10 @@ pub(crate) struct Checks<'a> {
 
 impl Checks<'_> {
     /// A task came back from its executor.
-    pub(crate) fn back(&mut self, task: usize) {
+    pub(crate) fn back(&mut self, task: usize, now: u64) {
         self.grants.back(task);
         self.dead.back(task);
-        self.tuning.back(task);
+        self.tuning.back(task, now);
     }
 }
 
@@ -360,7 +360,8 @@ impl<'a> World<'a> {
                 self.writer_sent(task)?;
                 if let Some(layer) = layer {
                     self.file_task_sent(task, layer)?;
-                    self.checks.tuning.run(&self.sched, plan, id, layer, granted)?;
+                    let sent = (id, self.now);
+                    self.checks.tuning.run(&self.sched, plan, sent, layer, granted)?;
                 }
                 let ahead = self.checks.grants.sent_to(executor) > 1 && plan.cpus > 0;
                 self.report.ahead += u64::from(ahead);
@@ -438,7 +439,7 @@ impl<'a> World<'a> {
     fn forgotten(&mut self, id: TaskId, failure: Option<Arc<Failure>>) -> Result<(), Fault> {
         let task = self.number(id)?;
         self.checks.dead.over(task, failure.as_deref())?;
-        self.checks.back(task);
+        self.checks.back(task, self.now);
         self.checks.order.gone(task);
         if self.canary == Some(Canary::MissForgotten) && !self.canary_done {
             self.canary_done = true;
@@ -468,7 +469,7 @@ impl<'a> World<'a> {
                 if matches!(outcome, Outcome::Done(_)) {
                     self.wrote(task, executor)?;
                 }
-                self.checks.back(task);
+                self.checks.back(task, self.now);
                 let ran = ran + u64::from(self.misreports(task));
                 let event = Event::Ended { task: id, executor, outcome: outcome.clone(), ran };
                 match outcome {
@@ -491,7 +492,7 @@ impl<'a> World<'a> {
                 let (task, wants_after) = (*task, *wants_after);
                 let (id, attempt) = (self.task(task).id, self.task(task).attempt);
                 self.checks.grants.stalled(task);
-                self.checks.tuning.back(task);
+                self.checks.tuning.back(task, self.now);
                 self.drive(Event::Stalled { task: id, executor })?;
                 self.later(wants_after, Happening::Want(task, attempt));
                 Ok(())
@@ -499,7 +500,7 @@ impl<'a> World<'a> {
             Message::Recalled { task } => {
                 let task = *task;
                 self.report.recalled += 1;
-                self.checks.back(task);
+                self.checks.back(task, self.now);
                 let id = self.task(task).id;
                 self.drive(Event::Recalled { task: id, executor })
             }
@@ -510,7 +511,7 @@ impl<'a> World<'a> {
                 let task = *task;
                 self.report.refused_by_engines += 1;
                 self.checks.grants.refused(task);
-                self.checks.back(task);
+                self.checks.back(task, self.now);
                 let id = self.task(task).id;
                 self.drive(Event::Refused { task: id, executor })
             }
@@ -538,7 +539,7 @@ impl<'a> World<'a> {
         // One whose time is up counts as a run that failed.
         let late = self.sched.state(id) == Some(sched::State::Abandoned);
         self.task_mut(task).failed_runs += u32::from(late);
-        self.checks.back(task);
+        self.checks.back(task, self.now);
         let failure = Arc::from(crate::executor::UNPLACED);
         self.drive(Event::Unplaced { task: id, executor, ran, down, failure })
     }
@@ -558,7 +559,7 @@ impl<'a> World<'a> {
         let id = self.task(task).id;
         self.drive(Event::Moved { task: id, executor, bytes: plan.produces })?;
         let well = matches!(outcome, Outcome::Done(_));
-        self.checks.tuning.ends(&self.sched, plan, id, well.then_some(ran));
+        self.checks.tuning.ends(&self.sched, plan, (id, self.now), well.then_some(ran));
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use graph::{DatumId, Direction, Region, Target, TaskId};
+use graph::{Region, Target, TaskId};
 use smallvec::SmallVec;
 
 use sched::{
@@ -20,7 +20,7 @@ use super::inbox::Inbox;
 use super::io_task::{IoTask, Wants};
 use super::layers::Layers;
 use super::options::Options;
-use super::placed::Placed;
+use super::placed::{Placed, Uses};
 use super::queue::Queue;
 use super::task::{Access, Body, Report, Spawn, Task, TaskRef, Undone};
 use super::timers::{Due, Timers};
@@ -87,7 +87,7 @@ struct Asked {
     constraint: Constraint,
     tuning: Tuning,
     layer: Option<LayerId>,
-    files: SmallVec<[(DatumId, Direction); 2]>,
+    files: Uses,
 }
 
 /// What a lock's holder has to do after it let go.
@@ -117,11 +117,12 @@ impl Core {
         let config = Config {
             layers: storage.layers.iter().map(LayerSpec::layer).collect(),
             policy: options.policy,
+            flush: options.flush,
+            prefetch: options.prefetch,
             processors: vec![workers],
             stealing: true,
             pipeline_tasks_max: AHEAD_TASKS_MAX,
             pipeline_ns_max: AHEAD_NS_MAX,
-            ..Config::default()
         };
         let mut sched = Sched::new(config);
         let name: Arc<str> = Arc::from("task");
@@ -147,7 +148,7 @@ impl Core {
             now: 0,
             clock_ahead_ns: None,
             io,
-            placed: Placed::new(&storage.layers),
+            placed: Placed::new(&storage.layers, options.prefetch),
             failed: false,
             live: 0,
         };
@@ -222,7 +223,7 @@ impl Core {
             constraint: Constraint { bandwidth: 0, size: wants.size },
             tuning: Tuning::Static,
             layer: wants.layer,
-            files: SmallVec::new(),
+            files: Uses::default(),
         };
         if !wants.files.is_empty() {
             if parent.is_some() {
@@ -230,7 +231,9 @@ impl Core {
                             tasks outside that use them; spawn it from outside of tasks"
                     .into());
             }
-            asked.files = self.placed.bind(&mut self.sched, &wants.files)?;
+            let (files, told) = self.placed.bind(&mut self.sched, &wants.files)?;
+            asked.files = files;
+            told.into_iter().for_each(|told| self.sched.handle(self.now, told, &mut self.out));
             let tied = || self.placed.layer_for(&asked.files);
             asked.layer = wants.layer.or_else(|| tied().filter(|_| !wants.anywhere));
         }
@@ -446,11 +449,13 @@ impl Core {
                         unreachable!("native tasks have no timeouts")
                     }
                     Instruction::Resume { .. } => unreachable!("native tasks make no streams"),
-                    // Nothing asks for a flush or a prefetch, and no file is for scratch.
-                    Instruction::Move { .. }
-                    | Instruction::DropCopy { .. }
-                    | Instruction::Remove { .. }
-                    | Instruction::HoldMoves { .. } => {}
+                    Instruction::Move { datum, to, keep, .. } => self.begin_move(datum, to, keep),
+                    Instruction::DropCopy { datum, .. } => self.placed.drop_copy(datum),
+                    Instruction::Remove { datum } => {
+                        let gone = self.placed.remove(datum);
+                        self.sched.handle(self.now, gone, &mut self.out);
+                    }
+                    Instruction::HoldMoves { hold } => self.placed.hold_moves(hold),
                 }
             }
             if self.out.is_empty() {
@@ -516,7 +521,8 @@ impl Core {
         }
         self.failed |= failure.is_some();
         if has_files {
-            self.placed.forget(id);
+            let told = self.placed.forget(id);
+            told.into_iter().for_each(|told| self.sched.handle(self.now, told, &mut self.out));
         }
         self.tasks[id.0.index as usize].as_deref_mut().expect("as above").end();
         self.data.forget_children(&mut self.sched, id, &mut self.out);

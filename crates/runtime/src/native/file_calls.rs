@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::io::IntoRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use graph::Direction;
@@ -19,17 +19,22 @@ use super::waiting::{Answer, Wait};
 use super::worker;
 use super::Errno;
 use crate::files::{FileError, Files, PathKind};
+use crate::naming::Named;
 use crate::{placing, tiers};
 
-fn wanted(path: &Path, direction: Direction) -> Result<FileWanted, String> {
-    let key = Files::key(path).map_err(|error| error.to_string())?;
-    let found = key.home.metadata().ok();
-    if found.as_ref().is_some_and(std::fs::Metadata::is_dir) {
-        let (path, is) = (path.to_path_buf(), PathKind::Directory);
-        return Err(FileError::Kind { path, is }.to_string());
-    }
-    let exists = found.is_some();
-    Ok(FileWanted { key, exists, direction })
+/// A name of a scratch file has so many bytes at most.
+const SCRATCH_NAME_BYTES_MAX: usize = 255;
+
+/// What a program says of a file that a task uses: its path, whether it is a directory, and what is
+/// done with it.
+pub type FileUse<'a> = (&'a CStr, PathKind, Direction);
+
+fn wanted(
+    path: &Path,
+    kind: Option<PathKind>,
+    direction: Direction,
+) -> Result<FileWanted, FileError> {
+    Ok(FileWanted { named: Named::look(path)?, kind, direction })
 }
 
 fn open(place: &Path) -> Answer {
@@ -55,11 +60,12 @@ impl Runtime {
     /// Files that an I/O task is to use, in this order. `Err` says what is wrong with one.
     pub fn with_files<'a>(
         mut wants: Wants,
-        files: impl Iterator<Item = Result<(&'a CStr, Direction), String>>,
+        files: impl Iterator<Item = Result<FileUse<'a>, String>>,
     ) -> Result<Wants, String> {
         let files = files.enumerate().map(|(number, file)| {
-            let file = file.and_then(|(path, direction)| {
-                wanted(Path::new(OsStr::from_bytes(path.to_bytes())), direction)
+            let file = file.and_then(|(path, kind, direction)| {
+                let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+                wanted(path, Some(kind), direction).map_err(|error| error.to_string())
             });
             file.map_err(|why| format!("file {number}: {why}"))
         });
@@ -68,10 +74,13 @@ impl Runtime {
     }
 
     /// Makes the folders for files away from their own paths, and the catalog, once a runtime, if
-    /// such a task needs them.
-    pub(super) fn open_tiers(&self, wants: &Wants) -> Result<(), String> {
+    /// such a task (none: somebody) needs them.
+    pub(super) fn open_tiers(&self, wants: Option<&Wants>) -> Result<(), String> {
         let _one = self.0.opening.lock();
-        let (needed, layers) = self.0.with_core(|core| (core.wants_tiers(wants), core.layers()));
+        let (needed, layers) = self.0.with_core(|core| {
+            let needed = wants.map_or(!core.has_tiers(), |wants| core.wants_tiers(wants));
+            (needed, core.layers())
+        });
         if !needed {
             return Ok(());
         }
@@ -122,13 +131,37 @@ impl Runtime {
         self.ask(path, bring_home).map(drop)
     }
 
+    /// A path for a file or directory that goes with the runtime.
+    pub fn scratch(&self, name: &OsStr) -> Result<PathBuf, Errno> {
+        let is_plain = Path::new(name).file_name() == Some(name);
+        if !is_plain || name.len() > SCRATCH_NAME_BYTES_MAX {
+            say(&format!("al_scratch: {name:?} is no name without folders, such as \"part.bin\""));
+            return Err(libc::EINVAL);
+        }
+        self.open_tiers(None).map_err(|why| {
+            say(&format!("al_scratch: {why}"));
+            libc::EIO
+        })?;
+        self.0.with_core(|core| core.scratch(Path::new(name))).ok_or_else(|| {
+            say("al_scratch: no layer takes files of tasks");
+            libc::ENOSPC
+        })
+    }
+
+    /// The program will not name a scratch file any more. EINVAL: it is none.
+    pub fn forget_file(&self, path: &Path) -> Result<(), Errno> {
+        let key = Files::key(path).map_err(|_| libc::EINVAL)?;
+        self.0.with_core(|core| core.forget_file(&key.home));
+        Ok(())
+    }
+
     /// Runs a task of the library's own that reads a file, and waits for its answer.
     fn ask(&self, path: &Path, body: Body) -> Answer {
         if worker::local().is_some() {
             return Err(libc::EDEADLK);
         }
-        let file = wanted(path, Direction::In).map_err(|_| libc::EINVAL)?;
-        let refused = if file.exists { libc::EINVAL } else { libc::ENOENT };
+        let file = wanted(path, None, Direction::In).map_err(|_| libc::EINVAL)?;
+        let refused = if file.named.exists() { libc::EINVAL } else { libc::ENOENT };
         let wants = Wants { files: vec![file], anywhere: true, ..Wants::default() };
         let asked = Wait::ask(body, |task| self.spawn(task, Some(&wants), std::iter::empty()));
         asked.map_err(|_| refused)?

@@ -25,6 +25,7 @@ use sched::LayerId;
 use super::io::Operation;
 use super::placed::FileWanted;
 use super::Errno;
+use crate::tiers::tree;
 use crate::tuning::Ask;
 
 /// What an I/O task asks for.
@@ -69,12 +70,14 @@ pub(super) enum Told {
 }
 
 /// Where the files of a task are.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Places {
     /// In the order of the files.
-    pub(super) paths: Box<[CString]>,
+    pub(super) paths: Vec<CString>,
     /// Folders that a task may have to make: those of files that it writes at their own paths.
     pub(super) folders: Vec<PathBuf>,
+    /// Directories that it finds empty.
+    pub(super) anew: Vec<PathBuf>,
 }
 
 /// The part of an I/O task that only those with files have.
@@ -100,11 +103,17 @@ impl FilePart {
         Some(self.places.get()?.paths.get(file)?)
     }
 
-    /// Makes the folders that are missing; where that cannot be, the body finds out.
+    /// Makes the folders that are missing, and the directories that the task is to fill. Where
+    /// that cannot be the body finds out; with what is left in a directory the task has failed.
     pub(super) fn make_folders(&self) {
-        let folders = self.places.get().map_or(&[][..], |places| &places.folders);
-        for folder in folders {
+        let Some(places) = self.places.get() else { return };
+        for folder in &places.folders {
             let _ = std::fs::create_dir_all(folder);
+        }
+        for folder in &places.anew {
+            if let Err(error) = tree::make_empty(folder) {
+                self.fail(error.raw_os_error().unwrap_or(libc::EIO));
+            }
         }
     }
 

@@ -56,6 +56,7 @@ mod waiting;
 mod worker;
 
 pub use engine::Prefer;
+pub use file_calls::FileUse;
 pub use graph::{Direction, Region, Span};
 pub use io::{Operation, ResultPlace};
 pub use io_task::Wants;

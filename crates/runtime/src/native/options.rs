@@ -40,6 +40,10 @@ pub struct Options {
     pub learned: Option<PathBuf>,
     /// In which order ready I/O tasks get grants.
     pub policy: PolicyKind,
+    /// Move files that no task will use to their own paths while no I/O goes on.
+    pub flush: bool,
+    /// Copy files that tasks are about to read to a faster layer while no I/O goes on.
+    pub prefetch: bool,
 }
 
 impl Default for Options {
@@ -56,6 +60,8 @@ impl Default for Options {
             storage: None,
             learned: None,
             policy: PolicyKind::default(),
+            flush: false,
+            prefetch: false,
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Files of native tasks: which task uses which, and what this driver does about what
-//! [`crate::placing`] decides.
+//! [`crate::placing`] decides. What [`crate::moving`] decides is done in [`moves`].
 //!
 //! A task with files goes this way: its grant; the catalog, if it changes one in place; its places
 //! ([`Placed::place`]); its body; the catalog again ([`Placed::commit`]); then the scheduler is
 //! told. Only whoever holds the core's lock comes here, and nothing here waits for a disk: the
 //! keeper's threads do, and report to the core.
+
+mod moves;
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -14,14 +16,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use exec::limiter::Limiters;
-use graph::{Access, DatumKind, Direction, Region, Target, TaskId};
-use sched::{DatumId, Event, Instruction, LayerId, Sched};
+use graph::{Access, Direction, Region, Target, TaskId};
+use sched::{DatumId, Event, LayerId, Sched};
 use smallvec::SmallVec;
 
 use super::io_task::{Places, Told};
 use super::runtime::Shared;
 use super::task::{Report, TaskRef};
-use crate::files::{Copy, FileKey, Files, PathKind};
+use crate::files::{new_file, Copy, FileKey, Files, PathKind};
+use crate::naming::Named;
 use crate::placing::Kept;
 use crate::storage::LayerSpec;
 use crate::tiers::{Commit, Keeper, Limits, Move, Opened, Staging};
@@ -29,16 +32,38 @@ use crate::tiers::{Commit, Keeper, Limits, Move, Opened, Staging};
 /// A file that a task is to use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileWanted {
-    pub(super) key: FileKey,
-    /// It is at its own path.
-    pub(super) exists: bool,
+    pub(super) named: Named,
+    /// What it has to be; none: either.
+    pub(super) kind: Option<PathKind>,
     pub(super) direction: Direction,
+}
+
+/// The files that a task uses, in its order.
+#[derive(Debug, Default)]
+pub(super) struct Uses {
+    files: SmallVec<[(DatumId, Direction); 2]>,
+    /// Of those that lie in a directory, which is what the task uses: the position, and where.
+    inside: Vec<(usize, PathBuf)>,
+}
+
+impl Uses {
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// The path of a file, in a copy of what is used.
+    fn path(&self, number: usize, copy: PathBuf) -> PathBuf {
+        match self.inside.iter().find(|(at, _)| *at == number) {
+            Some((_, inside)) => copy.join(inside),
+            None => copy,
+        }
+    }
 }
 
 /// The files of a task that is not over.
 #[derive(Debug)]
 struct Using {
-    files: SmallVec<[(DatumId, Direction); 2]>,
+    uses: Uses,
     /// It has its places.
     is_sent: bool,
 }
@@ -63,11 +88,13 @@ pub(super) struct Placed {
     files: Files,
     tiers: Option<Tiers>,
     using: HashMap<TaskId, Using>,
+    /// Files that tasks are about to read are copied up.
+    prefetches: bool,
 }
 
 impl Placed {
-    pub(super) fn new(layers: &[LayerSpec]) -> Placed {
-        Placed { files: Files::new(layers), tiers: None, using: HashMap::new() }
+    pub(super) fn new(layers: &[LayerSpec], prefetches: bool) -> Placed {
+        Placed { files: Files::new(layers), tiers: None, using: HashMap::new(), prefetches }
     }
 
     pub(super) fn layers(&self) -> &[LayerSpec] {
@@ -76,8 +103,16 @@ impl Placed {
 
     /// Whether a catalog has to be made before a task can use these.
     pub(super) fn wants_tiers(&self, wanted: &[FileWanted]) -> bool {
-        let away = |file: &FileWanted| file.direction.writes() && self.files.is_managed(&file.key);
-        self.tiers.is_none() && wanted.iter().any(away)
+        let away = |file: &FileWanted| {
+            let may_move = file.direction.writes() || self.prefetches;
+            may_move && self.files.is_managed(file.named.key())
+        };
+        !self.has_tiers() && wanted.iter().any(away)
+    }
+
+    /// Whether there is a catalog.
+    pub(super) fn has_tiers(&self) -> bool {
+        self.tiers.is_some()
     }
 
     /// From now on files can be away from their own paths.
@@ -105,40 +140,46 @@ impl Placed {
         self.files.room(free)
     }
 
-    /// The data of files that a task is to use. `Err` says which file cannot be used.
+    /// The data of files that a task is to use, and what the scheduler is told of them. `Err` says
+    /// which file cannot be used.
     pub(super) fn bind(
         &mut self,
         sched: &mut Sched,
         wanted: &[FileWanted],
-    ) -> Result<SmallVec<[(DatumId, Direction); 2]>, String> {
-        let data = wanted.iter().enumerate().map(|(number, wanted)| {
-            let known = self.files.find(&wanted.key);
-            let written =
-                known.and_then(|datum| self.files.get(datum)).is_some_and(|it| it.written);
-            if wanted.direction != Direction::Out && !written && !wanted.exists {
-                return Err(format!(
-                    "file {number}: {} is not there, and no task writes it; spawn the task that \
-                     writes it first",
-                    wanted.key.home.display()
-                ));
+    ) -> Result<(Uses, Vec<Event>), String> {
+        let (mut uses, mut told) = (Uses::default(), Vec::new());
+        for (number, FileWanted { named, kind, direction }) in wanted.iter().enumerate() {
+            let wrong = |why: &str| format!("file {number}: {why}");
+            let found = self.files.name(named, *kind, direction.writes(), || new_file(sched));
+            let found = found.map_err(|error| wrong(&error.to_string()))?;
+            let path = named.key().home.display();
+            if *direction != Direction::Out && !found.known {
+                return Err(wrong(&format!(
+                    "{path} is not there, and no task writes it; spawn the task that writes it \
+                     first"
+                )));
             }
-            let datum = known.unwrap_or_else(|| {
-                let datum = sched.add_datum(DatumKind::InPlace, None);
-                let datum = datum.expect("a datum without a version can always be made");
-                self.files.add(datum, &wanted.key, PathKind::File);
-                datum
-            });
-            let file = self.files.get_mut(datum).expect("just found or made");
-            // What a task is writing there now may be only half of it.
-            file.stands |= wanted.exists && !file.written;
-            Ok((datum, wanted.direction))
-        });
-        data.collect()
+            let replaces = *direction == Direction::Out && *kind == Some(PathKind::Directory);
+            if replaces && !found.anew {
+                return Err(wrong(&format!(
+                    "the directory {path} has something in it that no task made, and would be \
+                     replaced; delete it first, or use AL_DIR_INOUT"
+                )));
+            }
+            if self.prefetches && !direction.writes() {
+                told.extend(self.files.found(named, found.datum));
+            }
+            uses.files.push((found.datum, *direction));
+            if !found.inside.as_os_str().is_empty() {
+                uses.inside.push((number, found.inside));
+            }
+        }
+        Ok((uses, told))
     }
 
     /// A task uses these whole.
-    pub(super) fn accesses(uses: &[(DatumId, Direction)]) -> impl Iterator<Item = Access> + '_ {
-        uses.iter().map(|(datum, direction)| Access {
+    pub(super) fn accesses(uses: &Uses) -> impl Iterator<Item = Access> + '_ {
+        uses.files.iter().map(|(datum, direction)| Access {
             target: Target::Datum(*datum),
             region: Region::Whole,
             direction: *direction,
@@ -146,26 +187,24 @@ impl Placed {
     }
 
     /// The layer that a task has to use, if these decide.
-    pub(super) fn layer_for(&self, uses: &[(DatumId, Direction)]) -> Option<LayerId> {
-        self.files.layer_for(uses.iter().copied())
+    pub(super) fn layer_for(&self, uses: &Uses) -> Option<LayerId> {
+        self.files.layer_for(uses.files.iter().copied())
     }
 
     /// The scheduler took a task that uses these.
-    pub(super) fn keep(&mut self, task: TaskId, files: SmallVec<[(DatumId, Direction); 2]>) {
-        for (datum, _) in files.iter().filter(|(_, direction)| direction.writes()) {
-            self.files.get_mut(*datum).expect("bound before").written = true;
-        }
-        self.using.insert(task, Using { files, is_sent: false });
+    pub(super) fn keep(&mut self, task: TaskId, uses: Uses) {
+        self.files.begin_uses(&uses.files);
+        self.using.insert(task, Using { uses, is_sent: false });
     }
 
     fn uses(&self, task: TaskId) -> &[(DatumId, Direction)] {
-        self.using.get(&task).map_or(&[], |using| &using.files)
+        self.using.get(&task).map_or(&[], |using| &using.uses.files)
     }
 
     /// A task that changes files where they are begins when the catalog says so. `true`: it begins
     /// later, with `Report::Announced`.
     pub(super) fn announces(&mut self, id: TaskId, task: TaskRef) -> bool {
-        let uses = self.using.get(&id).map_or(&[][..], |using| &using.files);
+        let uses = self.using.get(&id).map_or(&[][..], |using| &using.uses.files);
         let Some(tiers) = &self.tiers else { return false };
         let records = self.files.begin_changes(uses);
         if records.is_empty() {
@@ -188,27 +227,33 @@ impl Placed {
     pub(super) fn place(&mut self, id: TaskId, layer: Option<LayerId>) -> Places {
         let using = self.using.get_mut(&id).expect("it has files");
         using.is_sent = true;
-        let uses = &using.files;
-        let old = self.files.place(id, uses, layer);
-        let copies = uses.iter().map(|(datum, way)| (self.files.copy_for(id, *datum, *way), *way));
-        let copies: SmallVec<[(Copy, Direction); 2]> = copies.collect();
-        let new =
-            |(copy, way): &&(Copy, Direction)| copy.staged.is_none() && *way == Direction::Out;
-        let folders = copies.iter().filter(new).filter_map(|(copy, _)| copy.place.parent());
-        let folders = folders.map(Path::to_path_buf).collect();
-        let text = |(copy, _): (Copy, Direction)| {
-            CString::new(copy.place.into_os_string().into_vec()).expect("paths have no zeros")
-        };
-        let paths = copies.into_iter().map(text).collect();
+        let uses = &using.uses;
+        let old = self.files.place(id, &uses.files, layer);
+        let mut places = Places::default();
+        for (number, (datum, way)) in uses.files.iter().enumerate() {
+            let Copy { place, staged, .. } = self.files.copy_for(id, *datum, *way);
+            let kind = self.files.get(*datum).map(|file| file.kind);
+            if staged.is_none() && *way == Direction::Out {
+                places.folders.extend(place.parent().map(Path::to_path_buf));
+            }
+            if kind == Some(PathKind::Directory) && *way == Direction::Out {
+                places.anew.push(place.clone());
+            }
+            let path = uses.path(number, place).into_os_string().into_vec();
+            places.paths.push(CString::new(path).expect("paths have no zeros"));
+        }
         self.delete(old);
-        Places { paths, folders }
+        places
     }
 
     /// Where a file is for a task that uses it.
     pub(super) fn place_of(&self, id: TaskId, key: &FileKey) -> Option<PathBuf> {
-        let datum = self.files.find(key)?;
+        let own = self.files.find(key).map(|datum| (datum, Path::new("")));
+        let (datum, inside) = own.or_else(|| self.files.above(key))?;
         let (_, way) = self.uses(id).iter().find(|(used, _)| *used == datum)?;
-        Some(self.files.copy_for(id, datum, *way).place)
+        let place = self.files.copy_for(id, datum, *way).place;
+        // A path with nothing joined to it would end with a slash.
+        Some(if inside.as_os_str().is_empty() { place } else { place.join(inside) })
     }
 
     /// Whether another layer may do what this one could not.
@@ -254,7 +299,7 @@ impl Placed {
     pub(super) fn end(&mut self, id: TaskId, sizes: Option<Option<Vec<u64>>>) -> Vec<Event> {
         let using = self.using.get_mut(&id).expect("it has files");
         using.is_sent = false;
-        let uses = &using.files;
+        let uses = &using.uses.files;
         let (events, old) = match sizes {
             Some(sizes) => {
                 let written = self.files.written_by(id, uses);
@@ -268,9 +313,11 @@ impl Placed {
         events
     }
 
-    /// The scheduler does not know a task any more.
-    pub(super) fn forget(&mut self, id: TaskId) {
-        self.using.remove(&id);
+    /// The scheduler does not know a task any more. What it is told of files.
+    pub(super) fn forget(&mut self, id: TaskId) -> Vec<Event> {
+        let Some(using) = self.using.remove(&id) else { return Vec::new() };
+        let unused = self.files.end_uses(&using.uses.files);
+        unused.into_iter().map(|datum| self.remove(datum)).collect()
     }
 
     /// Brings the only file of a task to its own path; `then` hears how that went. `false`: it is
@@ -291,7 +338,8 @@ impl Placed {
             }
         });
         let limits = Limits::new(tiers.limiters.clone(), layers);
-        tiers.keeper.carry_out_now(Move { steps, limits, then });
+        let home = self.files.get(datum).map(|file| file.home.clone());
+        tiers.keeper.carry_out_now(Move { home, steps, limits, then });
         true
     }
 
@@ -302,18 +350,6 @@ impl Placed {
         told
     }
 
-    /// Failures were told, and no task is left: each file is as it was, and can be used again.
-    pub(super) fn renew(&mut self, sched: &mut Sched, now: u64, out: &mut Vec<Instruction>) {
-        let all: Vec<DatumId> = self.files.all().map(|(datum, _)| datum).collect();
-        for datum in all {
-            let new = sched.add_datum(DatumKind::InPlace, None).expect("it has no version");
-            sched.drop_datum(datum, out);
-            if let Some(told) = self.files.renew(datum, new) {
-                sched.handle(now, told, out);
-            }
-        }
-    }
-
     /// The end: what is left to be done, outside of the core's lock.
     pub(super) fn close(&mut self) -> Option<Rest> {
         let Tiers { keeper, limiters, .. } = self.tiers.take()?;
@@ -321,19 +357,8 @@ impl Placed {
         Some(Rest { keeper, staging: self.files.staging.take()?, limiters, kept })
     }
 
-    /// Copies that were left behind are deleted when no task that was sent may read them.
-    fn delete_stale(&mut self, datum: DatumId) {
-        let uses = |using: &Using| using.is_sent && using.files.iter().any(|(it, _)| *it == datum);
-        let Some(file) = self.files.get_mut(datum) else { return };
-        if file.stale.is_empty() || self.using.values().any(uses) {
-            return;
-        }
-        let stale = std::mem::take(&mut file.stale);
-        self.delete(stale);
-    }
-
     /// Deletes copies; those at their own paths are the program's.
-    fn delete(&self, copies: Vec<Copy>) {
+    fn delete(&self, copies: impl IntoIterator<Item = Copy>) {
         let Some(tiers) = &self.tiers else { return };
         let staged = copies.into_iter().filter(|copy| copy.staged.is_some());
         staged.for_each(|copy| tiers.keeper.delete(copy.place));

@@ -234,7 +234,7 @@ impl Runtime {
             self.0.spawned.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(wants) = wants.filter(|wants| !wants.files.is_empty()) {
-            self.open_tiers(wants)?;
+            self.open_tiers(Some(wants))?;
         }
         self.0.with_core(|core| core.spawn(spawn, wants, accesses, parent))
     }

@@ -84,6 +84,7 @@ fn state(options: &Options) -> Result<State, StartError> {
         label_names: Vec::new(),
         files: Files::new(layers),
         tiers: None,
+        prefetches: options.prefetch,
         workers: Workers::default(),
         engines: Engines::default(),
         trace,

@@ -153,6 +153,8 @@ pub(crate) struct State {
     pub(crate) label_names: Vec<u32>,
     pub(crate) files: Files,
     pub(super) tiers: Option<Tiers>,
+    /// Files that tasks are about to read are copied up.
+    pub(crate) prefetches: bool,
     pub(crate) workers: Workers,
     pub(super) engines: Engines,
     pub(crate) trace: Trace,

@@ -1,12 +1,11 @@
 //! The way in: calls become tasks, values and files become data.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sched::{
-    Access, Bound, Constraint, DatumId, DatumKind, Direction, Event, Kind, OnFailure, Refusal,
-    Region, Target, TaskId, TaskSpec, Tuning, VersionId,
+    Access, Bound, Constraint, DatumId, Direction, Event, Kind, OnFailure, Refusal, Region, Target,
+    TaskId, TaskSpec, Tuning, VersionId,
 };
 use smallvec::SmallVec;
 
@@ -14,8 +13,9 @@ use super::builtin::Builtin;
 use super::state::{Function, State, Task, Version};
 use super::streams::Stream;
 use super::{SessionError, Shared};
-use crate::files::{FileError, FileKey, PathKind};
+use crate::files::{new_file, FileDatum, FileError, PathKind};
 use crate::futures::{Core, Handle};
+use crate::naming::Named;
 use crate::store::Value;
 use crate::trace::{Record, RecordKind};
 
@@ -317,46 +317,20 @@ impl State {
         })
     }
 
-    /// The datum of a path, made if it has none, and where in it the path leads.
-    pub(crate) fn datum_of(
+    /// The file of a path, made if it has none.
+    pub(crate) fn name_file(
         &mut self,
-        path: &Path,
-        key: &FileKey,
-        wanted: Option<PathKind>,
-        is: Option<PathKind>,
+        named: &Named,
+        kind: Option<PathKind>,
         writes: bool,
-    ) -> Result<(DatumId, PathBuf), FileError> {
-        let other_kind = |is| FileError::Kind { path: path.to_path_buf(), is };
-        let fits = |is: PathKind| wanted.is_none_or(|wanted| wanted == is);
-        if let Some(datum) = self.files.find(key) {
-            let kind = self.files.get(datum).expect("just found").kind;
-            return match fits(kind) {
-                true => Ok((datum, PathBuf::new())),
-                false => Err(other_kind(kind)),
-            };
+    ) -> Result<FileDatum, FileError> {
+        let State { files, sched, .. } = self;
+        let file = files.name(named, kind, writes, || new_file(sched))?;
+        if !writes && self.prefetches {
+            let found = self.files.found(named, file.datum);
+            found.into_iter().for_each(|it| self.sched.handle(exec::now_ns(), it, &mut self.out));
         }
-        let overlaps = |other: &Path| {
-            let (path, other) = (path.to_path_buf(), other.to_path_buf());
-            Err(FileError::Overlaps { path, other })
-        };
-        if let Some((datum, inside)) = self.files.above(key) {
-            let above = &self.files.get(datum).expect("just found").home;
-            return match writes || wanted == Some(PathKind::Directory) {
-                true => overlaps(above),
-                false => Ok((datum, inside.to_path_buf())),
-            };
-        }
-        if let Some(is) = is.filter(|is| !fits(*is)) {
-            return Err(other_kind(is));
-        }
-        let kind = wanted.or(is).unwrap_or(PathKind::File);
-        if let (PathKind::Directory, Some(other)) = (kind, self.files.below(key)) {
-            return overlaps(other);
-        }
-        let datum = self.sched.add_datum(DatumKind::InPlace, None);
-        let datum = datum.expect("a datum without a version can always be made");
-        self.files.add(datum, key, kind);
-        Ok((datum, PathBuf::new()))
+        Ok(file)
     }
 
     /// Makes room for the versions of a new task (which may be over already, if something
@@ -391,12 +365,11 @@ impl State {
         for (datum, direction) in &task.files {
             let file = self.files.get_mut(*datum).expect("checked");
             edges.extend(file.last_writer);
-            file.users += 1;
             if direction.writes() {
                 file.last_writer = Some(id);
-                file.written = true;
             }
         }
+        self.files.begin_uses(&task.files);
         if recording {
             self.trace_edges(id, edges);
         }

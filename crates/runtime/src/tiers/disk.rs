@@ -91,6 +91,11 @@ fn make_folders(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The end of a move that the program does not wait for any more.
+pub(super) fn called_off() -> io::Error {
+    io::Error::new(io::ErrorKind::Interrupted, "the program brings the file home itself")
+}
+
 /// Whether two paths are on one file system, so that a rename moves between them.
 pub(crate) fn same_device(one: &Path, other: &Path) -> bool {
     let device = |path: &Path| {
@@ -133,7 +138,8 @@ impl Carrier<'_> {
                 io::Error::new(error.kind(), text)
             }),
             Step::Rename { from, to } => {
-                self.hold.pass();
+                // What is copied by now is not copied in vain.
+                let _ = self.hold.pass();
                 keep_mode(from, to)?;
                 tree::rename(from, to)
                     .map_err(|error| at(from, &format!("renamed to {}", to.display()), &error))
@@ -190,7 +196,9 @@ impl Carrier<'_> {
         let mut by_kernel = true;
         let mut buffer = Vec::new();
         loop {
-            self.hold.pass();
+            if !self.hold.pass() {
+                return Err(called_off());
+            }
             let (began_ns, chunk) = (exec::now_ns(), pace.chunk());
             let moved = match by_kernel {
                 true => match copy_range(source, copy, chunk) {

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use ops::catalog::{FileId, Record, Step};
 use parking_lot::{Condvar, Mutex};
 
-use super::disk::{available, carry_out, takes_files};
+use super::disk::{available, called_off, carry_out, takes_files};
 use super::{tree, Hold, Journal, Limits};
 
 /// A copy that a task made.
@@ -23,6 +23,8 @@ pub(crate) struct Made {
     pub(crate) home: PathBuf,
     pub(crate) place: PathBuf,
     pub(crate) scratch: bool,
+    /// It was to be a directory.
+    pub(crate) directory: bool,
 }
 
 /// What comes after a commit: the lengths of the copies, or why it failed.
@@ -39,6 +41,9 @@ pub(crate) struct Commit {
 
 /// Steps to carry out.
 pub(crate) struct Move {
+    /// The own path of the file that is moved; none: the original stays, and nobody minds how many
+    /// copies are made of it.
+    pub(crate) home: Option<PathBuf>,
     pub(crate) steps: Vec<Step>,
     pub(crate) limits: Limits,
     pub(crate) then: AfterMove,
@@ -61,9 +66,35 @@ impl<T> Queue<T> {
         self.changed.notify_one();
     }
 
+    /// Before all that wait.
+    fn push_first(&self, one: T) {
+        self.waiting.lock().0.push_front(one);
+        self.changed.notify_one();
+    }
+
     fn close(&self) {
         self.waiting.lock().1 = false;
         self.changed.notify_all();
+    }
+
+    /// The next one, which begins before anybody else looks at what waits. `None`: closed.
+    fn take_one(&self, begin: impl FnOnce(&T)) -> Option<T> {
+        let mut waiting = self.waiting.lock();
+        while waiting.0.is_empty() && waiting.1 {
+            self.changed.wait(&mut waiting);
+        }
+        let one = waiting.0.pop_front()?;
+        begin(&one);
+        Some(one)
+    }
+
+    /// Takes those out that are such; `then` is called before anything else begins.
+    fn take_out(&self, is_such: impl Fn(&T) -> bool, then: impl FnOnce()) -> Vec<T> {
+        let mut waiting = self.waiting.lock();
+        let (such, others) = waiting.0.drain(..).partition(is_such);
+        waiting.0 = others;
+        then();
+        Vec::from_iter::<VecDeque<T>>(such)
     }
 
     /// The next ones, at most `max`; empty: closed, and nothing is left.
@@ -161,8 +192,13 @@ impl Keeper {
         self.inner.commits.push(commit);
     }
 
+    /// Carries steps out when the mover comes to them. A copy for tasks that are about to read it
+    /// comes before what is only moved out of the way.
     pub(crate) fn carry_out(&self, wanted: Move) {
-        self.inner.moves.push(wanted);
+        match wanted.home {
+            None => self.inner.moves.push_first(wanted),
+            Some(_) => self.inner.moves.push(wanted),
+        }
     }
 
     /// As `carry_out`, for a move that the program waits for: nothing holds it up.
@@ -245,14 +281,23 @@ fn commit_all(inner: &Inner) {
 }
 
 fn copy_record(made: &Made, bytes: u64) -> Option<Record> {
-    let Made { file, home, place, scratch } = made.clone();
+    let Made { file, home, place, scratch, .. } = made.clone();
     Some(Record::Copy { file: file?, home, place, bytes, scratch })
 }
 
 /// The lengths of copies.
 fn look(made: &[Made]) -> Result<Vec<u64>, String> {
     let length = |made: &Made| {
-        let missing = |error| format!("the task did not write {}: {error}", made.home.display());
+        let home = made.home.display();
+        let missing = |error: io::Error| format!("the task did not write {home}: {error}");
+        let is_directory = made.place.metadata().map_err(missing)?.is_dir();
+        if is_directory != made.directory {
+            let (is, has) = match is_directory {
+                true => ("directory", "file"),
+                false => ("file", "directory"),
+            };
+            return Err(format!("the task made {home} a {is}, and has it as a {has}"));
+        }
         tree::length(&made.place).map_err(missing)
     };
     made.iter().map(length).collect()
@@ -288,17 +333,50 @@ fn try_layer(inner: &Inner, layer: usize, up: Box<dyn FnOnce() + Send>) {
 fn persist_all(inner: &Inner) {
     let hold = Hold::default();
     while let Some(wanted) = inner.urgent.take(1).pop() {
+        if let Some(home) = &wanted.home {
+            have_alone(inner, home);
+        }
         carry(wanted, &inner.journal, &hold);
     }
 }
 
+/// Two moves of one file are not under way at a time: the later version could be overwritten by the
+/// older one.
+fn have_alone(inner: &Inner, home: &Path) {
+    let same = |wanted: &Move| wanted.home.as_deref() == Some(home);
+    for wanted in inner.moves.take_out(same, || inner.hold.call_off(home)) {
+        (wanted.then)(Err(called_off()));
+    }
+    inner.hold.wait_for_end(home);
+}
+
 fn move_all(inner: &Inner) {
-    while let Some(wanted) = inner.moves.take(1).pop() {
+    while let Some(wanted) = inner.moves.take_one(|one| inner.hold.begin(one.home.as_deref())) {
         carry(wanted, &inner.journal, &inner.hold);
+        inner.hold.end();
     }
 }
 
 fn carry(wanted: Move, journal: &Mutex<Journal>, hold: &Hold) {
-    let Move { steps, limits, then } = wanted;
+    let Move { steps, limits, then, .. } = wanted;
     then(carry_out(&steps, journal, hold, &limits));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_about_to_be_read_comes_first_and_what_is_taken_out_does_not_come() {
+        let queue = Queue::default();
+        (1..4).for_each(|one| queue.push(one));
+        queue.push_first(9);
+        assert_eq!(queue.take_out(|one| *one == 2, || ()), [2]);
+        queue.close();
+        let mut begun = Vec::new();
+        while let Some(one) = queue.take_one(|one| begun.push(*one)) {
+            assert_eq!(begun.last(), Some(&one));
+        }
+        assert_eq!(begun, [9, 1, 3]);
+    }
 }

@@ -39,6 +39,15 @@ pub(crate) fn is_empty(folder: &Path) -> bool {
     folder.read_dir().is_ok_and(|mut entries| entries.next().is_none())
 }
 
+/// Makes a directory that a task is to fill, or empties the one that is there.
+pub(crate) fn make_empty(folder: &Path) -> io::Result<()> {
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made,
+    }
+    folder.read_dir()?.try_for_each(|entry| remove(&entry?.path()))
+}
+
 /// Deletes a file, or a directory with all that is in it; it may be missing.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let removed = match path.symlink_metadata() {
@@ -141,6 +150,19 @@ mod tests {
         assert_eq!(std::fs::read_to_string(empty.join("below/b")).unwrap(), "22");
         remove(&empty).unwrap();
         remove(&empty).unwrap();
+    }
+
+    #[test]
+    fn a_directory_is_made_empty_whether_it_is_there_or_not() {
+        let folder = tree("anew", &[("a", "1"), ("below/b", "22")]);
+        let beside = tree("beside", &[("c", "3")]);
+        std::os::unix::fs::symlink(&beside, folder.join("link")).unwrap();
+        make_empty(&folder).unwrap();
+        assert!(is_empty(&folder) && length(&beside).unwrap() == 1);
+        remove(&folder).unwrap();
+        make_empty(&folder).unwrap();
+        assert!(is_empty(&folder));
+        [folder, beside].iter().for_each(|path| remove(path).unwrap());
     }
 
     #[test]

@@ -31,8 +31,43 @@ impl Sched {
         self.executors.io_changed = true;
         let (upper, moving, cold) = (None, None, None);
         let (failures, refused, removed) = (0, false, false);
-        let file =
-            File { layer, bytes, home, scratch, upper, moving, failures, refused, removed, cold };
+        let found = false;
+        let file = File {
+            layer,
+            bytes,
+            home,
+            scratch,
+            found,
+            upper,
+            moving,
+            failures,
+            refused,
+            removed,
+            cold,
+        };
+        self.files.files.insert(datum, file);
+        self.files.touch(datum);
+    }
+
+    /// A file that no task wrote is on a layer.
+    pub(crate) fn file_found(&mut self, datum: DatumId, layer: LayerId, bytes: u64) {
+        assert!((layer.0 as usize) < self.layers.ids().count(), "the driver names known layers");
+        if self.files.files.contains_key(&datum) {
+            return;
+        }
+        let file = File {
+            layer: Some(layer),
+            bytes,
+            home: Some(layer),
+            scratch: false,
+            found: true,
+            upper: None,
+            moving: None,
+            failures: 0,
+            refused: false,
+            removed: false,
+            cold: None,
+        };
         self.files.files.insert(datum, file);
         self.files.touch(datum);
     }
@@ -41,8 +76,8 @@ impl Sched {
     pub(crate) fn forget_file(&mut self, datum: DatumId, out: &mut Vec<Instruction>) {
         self.files.unlist(datum);
         let Some(file) = self.files.files.remove(&datum) else { return };
-        for layer in file.layer.iter().chain(&file.upper) {
-            self.layers.unstore(*layer, file.bytes);
+        for layer in file.counted() {
+            self.layers.unstore(layer, file.bytes);
         }
         if let Some(moving) = self.files.moves.remove(&datum) {
             if let Some(to) = moving.to {
@@ -51,6 +86,23 @@ impl Sched {
         }
         self.room_came();
         self.unpark(datum, out);
+    }
+
+    /// A file has another datum from now on, for a driver that lets what failed be used again: what
+    /// is known of it stays, a move that is under way too. Its end is told of the new datum.
+    ///
+    /// # Panics
+    ///
+    /// If a task that is not over uses the old one.
+    pub fn renew_file(&mut self, old: DatumId, new: DatumId) {
+        assert!(!self.files.users.contains_key(&old), "no task uses {old:?}");
+        self.files.unlist(old);
+        let Some(file) = self.files.files.remove(&old) else { return };
+        self.files.files.insert(new, file);
+        if let Some(moving) = self.files.moves.remove(&old) {
+            self.files.moves.insert(new, moving);
+        }
+        self.files.touch(new);
     }
 
     /// Tasks that waited for the end of a move go on.
@@ -80,16 +132,14 @@ impl Sched {
         self.files.room_came |= !self.files.without_room.is_empty();
         self.executors.io_changed = true;
         if let Some(bytes) = bytes {
-            self.layers.unstore(moving.from, file.bytes);
-            let copies =
-                if moving.keep { [Some(moving.from), moving.to] } else { [None, moving.to] };
-            copies.into_iter().flatten().for_each(|layer| self.layers.store(layer, bytes));
+            file.counted().for_each(|layer| self.layers.unstore(layer, file.bytes));
             file.bytes = bytes;
             file.failures = 0;
             match moving.keep {
                 true => file.upper = moving.to,
-                false => file.layer = moving.to,
+                false => (file.layer, file.found) = (moving.to, false),
             }
+            file.counted().for_each(|layer| self.layers.store(layer, bytes));
         } else {
             file.failures += 1;
             file.refused = no_room && !moving.keep;

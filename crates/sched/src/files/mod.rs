@@ -43,6 +43,8 @@ pub(crate) struct File {
     bytes: u64,
     home: Option<LayerId>,
     scratch: bool,
+    /// It was there before, and its bytes there are not counted.
+    found: bool,
     /// Where a second copy is, higher than `layer`.
     upper: Option<LayerId>,
     moving: Option<Moving>,
@@ -82,6 +84,13 @@ pub(crate) struct Files {
     held: bool,
     /// Ready tasks that write what is being moved.
     parked: BTreeMap<DatumId, Vec<TaskId>>,
+}
+
+impl File {
+    /// The layers on which it takes up room.
+    fn counted(&self) -> impl Iterator<Item = LayerId> {
+        self.layer.filter(|_| !self.found).into_iter().chain(self.upper)
+    }
 }
 
 impl Files {
@@ -127,8 +136,8 @@ impl Files {
     fn sums(&self) -> BTreeMap<LayerId, (u64, u64)> {
         let mut sums: BTreeMap<LayerId, (u64, u64)> = BTreeMap::new();
         for file in self.files.values() {
-            for layer in file.layer.iter().chain(&file.upper) {
-                sums.entry(*layer).or_default().0 += file.bytes;
+            for layer in file.counted() {
+                sums.entry(layer).or_default().0 += file.bytes;
             }
             if let Some(Moving { to: Some(to), bytes, .. }) = file.moving {
                 sums.entry(to).or_default().1 += bytes;

@@ -1,7 +1,8 @@
 //! Epochs are alone on their layer and under one constraint; registries say what was measured
 //! and follow the rules of learning; adaptive windows are within the slots and kept.
 //!
-//! The account here is of what the scheduler sent and what the executors told. Of the
+//! The account here is of what the scheduler sent and what the executors told, and of how many
+//! tasks were on each layer meanwhile: that is what a mean is scaled by (decision 0016). Of the
 //! scheduler it asks only which tasks it says belong to an epoch, and what it says it learned.
 
 use std::collections::BTreeMap;
@@ -23,12 +24,34 @@ struct Sent {
     id: TaskId,
     key: Key,
     bandwidth: u64,
+    /// When it was sent, and the layer's area then.
+    since: (u64, u128),
+}
+
+/// How many tasks hold a grant on a layer, summed over time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lane {
+    tasks: u32,
+    area: u128,
+    until: u64,
+}
+
+impl Lane {
+    fn area(&mut self, now: u64) -> u128 {
+        self.area += u128::from(self.tasks) * u128::from(now - self.until);
+        self.until = now;
+        self.area
+    }
 }
 
 /// What the executors told of an epoch.
 #[derive(Debug, Default)]
 struct Epoch {
     times: Vec<u64>,
+    /// How long its tasks were on the layer, and how many tasks were there meanwhile, summed over
+    /// that time.
+    on_layer_ns: u128,
+    area: u128,
     constraint: u64,
     /// How many epochs ended, and were given up, before.
     before: (usize, u32),
@@ -38,6 +61,7 @@ struct Epoch {
 #[derive(Debug)]
 pub struct Tuned {
     layers: Vec<Layer>,
+    lanes: Vec<Lane>,
     /// Tasks that hold a grant, by number.
     sent: Map<usize, Sent>,
     epochs: BTreeMap<Key, Epoch>,
@@ -51,8 +75,8 @@ fn key(plan: &TaskPlan, layer: LayerId, kind: Kind) -> Key {
 impl Tuned {
     /// Nothing runs.
     pub fn new(layers: &[Layer]) -> Tuned {
-        let layers = layers.to_vec();
-        Tuned { layers, sent: Map::default(), epochs: BTreeMap::new(), adaptive: 0 }
+        let (layers, lanes) = (layers.to_vec(), vec![Lane::default(); layers.len()]);
+        Tuned { layers, lanes, sent: Map::default(), epochs: BTreeMap::new(), adaptive: 0 }
     }
 
     /// The tuned tasks that hold a grant, in no order.
@@ -66,12 +90,14 @@ impl Tuned {
         &mut self,
         sched: &Sched,
         plan: &TaskPlan,
-        id: TaskId,
+        (id, now): (TaskId, u64),
         layer: LayerId,
         granted: Constraint,
     ) -> Result<(), Fault> {
         let kind = sched.kind_of(id).expect("it is sent");
-        let new = Sent { id, key: key(plan, layer, kind), bandwidth: granted.bandwidth };
+        let since = (now, self.lanes[layer.0 as usize].area(now));
+        let bandwidth = granted.bandwidth;
+        let new = Sent { id, key: key(plan, layer, kind), bandwidth, since };
         let fault = |message: String| Err(Fault::of_task("tuning", plan.task, message));
         let learns = sched.is_learning(id);
         let here = self.sent.values().filter(|sent| sent.key.3 == layer);
@@ -89,6 +115,7 @@ impl Tuned {
             self.adaptive += 1;
             self.in_window(sched, plan, layer, kind)?;
         }
+        self.lanes[layer.0 as usize].tasks += 1;
         self.sent.insert(plan.task, new);
         Ok(())
     }
@@ -124,18 +151,30 @@ impl Tuned {
     }
 
     /// A run ended, well after so long; the scheduler has not heard of it.
-    pub fn ends(&mut self, sched: &Sched, plan: &TaskPlan, id: TaskId, ran: Option<u64>) {
+    pub fn ends(
+        &mut self,
+        sched: &Sched,
+        plan: &TaskPlan,
+        (id, now): (TaskId, u64),
+        ran: Option<u64>,
+    ) {
         let Some(sent) = self.sent.get(&plan.task) else { return };
         let given_up = sched.state(id) == Some(sched::State::Abandoned);
         let Some(ran) = ran.filter(|_| sched.is_learning(id) && !given_up) else { return };
         let epoch = self.epochs.entry(sent.key).or_default();
         epoch.times.push(ran);
         epoch.constraint = sent.bandwidth;
+        let (began, before) = sent.since;
+        epoch.on_layer_ns += u128::from(now - began);
+        epoch.area += self.lanes[sent.key.3 .0 as usize].area(now) - before;
     }
 
     /// A task holds nothing any more.
-    pub fn back(&mut self, task: usize) {
-        self.sent.remove(&task);
+    pub fn back(&mut self, task: usize, now: u64) {
+        let Some(sent) = self.sent.remove(&task) else { return };
+        let lane = &mut self.lanes[sent.key.3 .0 as usize];
+        lane.area(now);
+        lane.tasks -= 1;
     }
 
     fn told(&self, sched: &Sched, key: &Key) -> Option<Told> {
@@ -157,15 +196,13 @@ impl Tuned {
             if now == epoch.before {
                 continue;
             }
-            let times = std::mem::take(&mut epoch.times);
             let ended = now.0 > epoch.before.0;
-            epoch.before = now;
+            let over = std::mem::replace(epoch, Epoch { before: now, ..Epoch::default() });
             if ended {
                 let last = told.epochs.last().expect("one more than before");
-                measured(last, &times, epoch.constraint, layer)?;
-                let sum: u128 = times.iter().map(|ran| u128::from(*ran)).sum();
-                if told.told_ns != sum {
-                    let message = format!("{} ns are told of {times:?}", told.told_ns);
+                measured(last, &over, layer)?;
+                if told.told_ns != over.sum_ns() {
+                    let message = format!("{} ns are told of {over:?}", told.told_ns);
                     return Err(Fault::new("tuning", message));
                 }
                 rules(&told)?;
@@ -184,22 +221,45 @@ impl Tuned {
     }
 }
 
+/// A layer counts as full if so much of what may run did, on average over a task's time.
+const FULL: f64 = 0.85;
+
+impl Epoch {
+    fn sum_ns(&self) -> u128 {
+        self.times.iter().map(|ran| u128::from(*ran)).sum()
+    }
+
+    /// The mean time that is to be registered, in nanoseconds: that of the tasks, as if as many as
+    /// may run had been there all the time, or, if they came too slowly for that, as many as were.
+    fn mean_ns(&self) -> f64 {
+        let tasks = self.times.len() as f64;
+        let mean = self.sum_ns() as f64 / tasks;
+        if self.area == 0 {
+            return mean;
+        }
+        let there = self.area as f64 / self.on_layer_ns as f64;
+        let full = if there >= FULL * tasks { tasks } else { there.ceil().min(tasks) };
+        mean * (full / there).max(1.0)
+    }
+}
+
 /// Whether an entry is what the executors told: under its own constraint, or, if the tasks came
 /// too slowly for that, under the one for fewer at once.
-fn measured(entry: &Entry, times: &[u64], tried: u64, layer: &Layer) -> Result<(), Fault> {
-    let sum: u128 = times.iter().map(|ran| u128::from(*ran)).sum();
-    let mean = sum / (times.len() as u128).max(1);
+fn measured(entry: &Entry, epoch: &Epoch, layer: &Layer) -> Result<(), Fault> {
     let fit = layer.bandwidth.map_or(u64::MAX, |all| all / entry.constraint).max(1);
-    let filled = entry.constraint == tried && entry.most == entry.tasks;
-    let fewer = entry.constraint >= tried && entry.most <= entry.tasks;
-    let right = entry.tasks as usize == times.len()
+    let filled = entry.constraint == epoch.constraint && entry.most == entry.tasks;
+    let fewer = entry.constraint >= epoch.constraint && entry.most <= entry.tasks;
+    // Whole nanoseconds are multiplied by as many tasks as there were, at most.
+    let mean_ns = epoch.mean_ns();
+    let tolerance_ns = f64::from(entry.tasks) + 1.0 + mean_ns * 1e-9;
+    let right = entry.tasks as usize == epoch.times.len()
         && (filled || fewer)
         && u64::from(entry.most) <= fit
-        && (mean..=2 * mean + 1).contains(&u128::from(entry.mean_ns));
+        && (entry.mean_ns as f64 - mean_ns).abs() <= tolerance_ns;
     match right {
         true => Ok(()),
         false => {
-            let message = format!("{entry:?} is of {times:?} under {tried} on {layer:?}");
+            let message = format!("{entry:?} is of {epoch:?}, {mean_ns} ns each, on {layer:?}");
             Err(Fault::new("tuning", message))
         }
     }

@@ -1,8 +1,10 @@
 //! Tasks with files: what the core does at each step of the way that `placed` draws.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use graph::DatumId;
 use sched::{Cause, Event, Failure, LayerId, Outcome, TaskId};
 
 use super::{After, Core};
@@ -162,7 +164,8 @@ impl Core {
         }
         if std::mem::take(&mut self.failed) {
             self.data.all_is_over(&mut self.sched, true, &mut self.out);
-            self.placed.renew(&mut self.sched, self.now, &mut self.out);
+            let told = self.placed.renew(&mut self.sched, &mut self.out);
+            self.tell_all(told);
         }
         true
     }
@@ -172,7 +175,7 @@ impl Core {
         &self,
         task: TaskRef,
         key: &crate::files::FileKey,
-    ) -> Option<std::path::PathBuf> {
+    ) -> Option<PathBuf> {
         self.placed.place_of(task.get().id(), key)
     }
 
@@ -192,6 +195,33 @@ impl Core {
             });
             then(shared, done);
         })
+    }
+
+    /// The scheduler wants a file moved, or copied.
+    pub(super) fn begin_move(&mut self, datum: DatumId, to: Option<LayerId>, keep: bool) {
+        let told = self.placed.begin_move((datum, to, keep), |shared, moving, done| {
+            shared.with_core(|core| {
+                let told = core.placed.moved(moving, done);
+                core.tell_all([told]);
+            });
+        });
+        told.into_iter().for_each(|told| self.sched.handle(self.now, told, &mut self.out));
+    }
+
+    /// Whether there is a catalog.
+    pub(in crate::native) fn has_tiers(&self) -> bool {
+        self.placed.has_tiers()
+    }
+
+    /// A path for a file that goes with the runtime. `None`: no layer takes files of tasks.
+    pub(in crate::native) fn scratch(&mut self, name: &Path) -> Option<PathBuf> {
+        self.placed.scratch(name)
+    }
+
+    /// The program cannot name the scratch file of a path any more.
+    pub(in crate::native) fn forget_file(&mut self, home: &Path) {
+        let told = self.placed.forget_file(&mut self.sched, home, &mut self.out);
+        self.tell_all(told);
     }
 
     /// The end: what is left to be done for files, without the core.

@@ -11,7 +11,7 @@ use crate::pickle;
 use crate::shell::run::Place;
 use crate::shell::state::State;
 use crate::store::Value;
-use crate::tiers::Limits;
+use crate::tiers::{Limits, Move};
 
 impl State {
     /// Sends a task that waits until a file is at its own path. It reads the file, so nobody
@@ -36,10 +36,13 @@ impl State {
             return self.persisted(ticket, started_ns, Ok(0));
         };
         let limits = Limits::new(tiers.limiters.clone(), layers);
-        tiers.carry_out(steps, limits, true, move |state, done| {
+        let home = self.files.get(datum).map(|file| file.home.clone());
+        let then = move |_: &_, state: &mut State, done: io::Result<()>| {
             let done = done.map(|()| state.came_home(datum, copy));
             state.persisted(ticket, started_ns, done);
-        });
+        };
+        let then = Box::new(tiers.later(then));
+        tiers.keeper.carry_out_now(Move { home, steps, limits, then });
     }
 
     /// A file stands at its own path.
