@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 import statistics
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -114,6 +115,22 @@ def parts(application: Application, lazy: Ran, workers: int) -> Parts:
 def at_end(values: list[Any]) -> Any:
     """Return what a task with `returns=N` has to: N values, or the value if there is one."""
     return values if len(values) != 1 else values[0]
+
+
+@cache
+def producer(body: Callable[..., Iterator[Any]], way: str, count: int, ahead: int) -> Any:
+    """Return the I/O task of a generator function that makes `count` things.
+
+    `eager`: a stream, whose producer may be so many things ahead. `lazy`: all at its end.
+    """
+    if way == "eager":
+        return al.io(returns=al.Stream, buffer=ahead)(body)
+
+    @wraps(body)
+    def all_at_end(*args: Any) -> Any:
+        return at_end(list(body(*args)))
+
+    return al.io(returns=count)(all_at_end)
 
 
 def each(source: Any) -> Iterable[Any]:

@@ -13,17 +13,16 @@ has to unpack what stands before it, as a compressed file has no other beginning
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 import alongside as al
 from apps.align import alignment
-from apps.common.release import Ran, at_end, each
+from apps.common.release import PRODUCER, Ran, each, producer
 from apps.common.spans import Span, Stopwatch, now_ns
 from apps.variants import data as variants
 
@@ -95,24 +94,11 @@ def get_reads(path: al.FileIn, group: int, first: int, count: int) -> Iterator[G
         for _ in islice(rest, first):
             pass  # what stands before a part is unpacked, and is not what a producer has to do
         while True:
-            with Stopwatch("read") as watch:
+            with Stopwatch(PRODUCER) as watch:
                 text = next(rest, None)
             if text is None:
                 return
             yield Group(text, watch.span)
-
-
-def get_part(path: al.FileIn, group: int, first: int, count: int) -> Any:
-    """Read `count` groups of a file, and give them when all are read."""
-    return at_end(list(get_reads(path, group, first, count)))
-
-
-@cache
-def reader(way: str, count: int) -> Any:
-    """Return the task that reads: a stream, or so many values at its end."""
-    if way == "eager":
-        return al.io(returns=al.Stream, buffer=AHEAD, name="get_reads")(get_reads)
-    return al.io(returns=count, name="get_reads")(get_part)
 
 
 @al.task
@@ -138,7 +124,7 @@ def run(job: Job, way: str) -> Ran:
     part = job.groups if way == "eager" else job.part
     for first in range(0, job.groups, part):
         count = min(part, job.groups - first)
-        groups = each(reader(way, count)(path, job.group, first, count))
+        groups = each(producer(get_reads, way, count, AHEAD)(path, job.group, first, count))
         of_part = [align(job.genome, group) for group in groups]
         del groups
         if way == "lazy":

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
 import alongside as al
-from apps.common.release import Ran, at_end, each
+from apps.common.release import PRODUCER, Ran, each, producer
 from apps.common.spans import Span, Stopwatch, now_ns
 
 from . import terms
@@ -102,24 +101,11 @@ def read_records(path: al.FileIn, pages: int) -> Iterator[Record]:
     with al.open(path, "rb") as file:
         rest = pages_of(file, pages)
         while True:
-            with Stopwatch("read") as watch:
+            with Stopwatch(PRODUCER) as watch:
                 page = next(rest, None)
             if page is None:
                 return
             yield Record(page, watch.span)
-
-
-def read_all_records(path: al.FileIn, pages: int) -> Any:
-    """Read the pages of an archive, and give them when all are read."""
-    return at_end(list(read_records(path, pages)))
-
-
-@cache
-def reader(way: str, pages: int) -> Any:
-    """Return the task that reads: a stream, or so many values at its end."""
-    if way == "eager":
-        return al.io(returns=al.Stream, buffer=AHEAD, name="read_records")(read_records)
-    return al.io(returns=pages, name="read_records")(read_all_records)
 
 
 @al.task
@@ -168,7 +154,8 @@ def run(job: Job, way: str) -> Ran:
     counted: list[Any] = []
     found: list[Any] = []
     folded: list[Any] = []
-    for record in each(reader(way, job.pages)(str(job.archive), job.pages)):
+    read = producer(read_records, way, job.pages, AHEAD)
+    for record in each(read(str(job.archive), job.pages)):
         counted.append(term_frequencies(record))
         found.append(document_terms(record))
         if len(found) == GROUP:

@@ -10,6 +10,8 @@ from typing import IO, Any
 
 from apps.common import release
 from apps.common.spans import Span, now_ns
+from apps.domains import app as domains
+from apps.domains import cutting
 from apps.pairwise import app as pairwise
 from apps.pairwise import data as reads
 from apps.warc import app as warc
@@ -59,6 +61,10 @@ class Paced:
             self._due_s = max(self._due_s, begun_s - 1 / PIECES_A_S) + len(data) / self._limit
             time.sleep(max(0.0, self._due_s - time.monotonic()))
         return data
+
+    def seek(self, offset: int) -> None:
+        """Go to a position, bytes from the beginning."""
+        self._file.seek(offset)
 
 
 def run(application: Any, limit: int | None, workers: int) -> release.Ran:
@@ -136,7 +142,42 @@ def _pairwise(ray: Any, job: pairwise.Job, limit: int | None) -> release.Ran:
     return release.Ran(ray.get(total.remote(*aligned)).fit, [], start_ns, now_ns())
 
 
+def _cuts(job: domains.Job, limit: int | None) -> Iterator[domains.Cut]:
+    with job.mesh.open("rb") as file:
+        for subdomain in cutting.subdomains(Paced(file, limit), job.parts):
+            yield domains.Cut(subdomain, Span(release.PRODUCER, 0, 0))
+
+
+def _root(nodes: int, one: Any, other: Any, *folded: Any) -> domains.Recovered:
+    return _body(domains.root)(one, other, folded, nodes)  # type: ignore[no-any-return]
+
+
+def _recover(between: domains.Recovered, *given: Any) -> domains.Recovered:
+    return _body(domains.recover)(between, given)  # type: ignore[no-any-return]
+
+
+def _domains(ray: Any, job: domains.Job, limit: int | None) -> release.Ran:
+    condense, fold = (
+        ray.remote(num_returns=2)(_body(task)) for task in (domains.condense, domains.fold)
+    )
+    root, recover = ray.remote(_root), ray.remote(_recover)
+    start_ns = now_ns()
+    folder, condensed = domains.Folder(fold.remote, job.parts), []
+    for cut in _reader(ray, _cuts).remote(job, limit):
+        left, given = condense.remote(cut)
+        condensed.append(given)
+        folder.add(left)
+    between = root.remote(job.nodes, *folder.rest, *folder.folded)
+    groups = in_groups(condensed, domains.GROUP)
+    parts = ray.get([recover.remote(between, *group) for group in groups])
+    temperatures = ray.get(between).temperatures.copy()
+    for part in parts:
+        temperatures[part.nodes] = part.temperatures
+    return release.Ran(temperatures, [], start_ns, now_ns())
+
+
 RUNS: dict[str, Callable[[Any, Any, int | None], release.Ran]] = {
     "warc": _warc,
     "pairwise": _pairwise,
+    "domains": _domains,
 }

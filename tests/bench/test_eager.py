@@ -157,7 +157,7 @@ def test_an_application_without_its_input_is_told(tmp_path, monkeypatch):
     made.prepare()
     assert made.groups() == []
     found = {row.row: row for row in rows.all_rows([], made.works, made.complete({}))}
-    for name in ("warc", "pairwise"):
+    for name in ("warc", "pairwise", "domains"):
         assert found[name].ours == "PagesMissingError: no pages here"
 
 
