@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -206,6 +207,29 @@ def test_without_a_limit_of_copies_the_program_keeps_its_buffers(tmp_path: Path)
             np.testing.assert_array_equal(file[name], np.arange(3_000_000))
 
 
+@pytest.mark.parametrize("layout", [{}, {"chunks": (64, 64)}, {"chunks": True, "compression": 1}])
+def test_a_dataset_that_is_read_ahead_is_the_same(tmp_path: Path, layout: dict[str, Any]) -> None:
+    data = np.random.default_rng(2).integers(0, 99, (1000, 1000))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=data, **layout)
+        file.create_dataset("empty", (1000, 1000), "i8", **layout)
+        assert al.hdf5.prefetch(file["x"]) == 0
+    with al.hdf5.enabled(), h5py.File(tmp_path / "a.h5", "r+") as file:
+        stored = file["x"].id.get_storage_size()
+        assert al.hdf5.prefetch(file["x"]) == stored
+        assert al.hdf5.prefetch(file["empty"]) == 0
+        np.testing.assert_array_equal(file["x"][...], data)
+        assert al.hdf5.prefetch(file["x"]) == stored
+        file["x"][500] = data[500] = -1
+        np.testing.assert_array_equal(file["x"][...], data)
+        assert al.hdf5.prefetch(file["x"]) == file["x"].id.get_storage_size()
+        np.testing.assert_array_equal(file["x"][:10], data[:10])
+        np.testing.assert_array_equal(file["x"][10:], data[10:])
+    with al.hdf5.enabled(limit="1MB"), h5py.File(tmp_path / "a.h5") as file:
+        assert al.hdf5.prefetch(file["x"]) <= 1_000_000 or not layout
+        np.testing.assert_array_equal(file["x"][...], data)
+
+
 LAYOUTS = [
     {},
     {"chunks": (7, 5)},
@@ -228,6 +252,7 @@ def _operations() -> st.SearchStrategy[list[tuple[object, ...]]]:
         st.tuples(st.just("write"), name, where, st.integers(-100, 100)),
         st.tuples(st.just("read"), name, where),
         st.tuples(st.just("attribute"), name, st.text("abc", max_size=5)),
+        st.tuples(st.just("prefetch"), name),
         st.tuples(st.just("flush")),
         st.tuples(st.just("reopen")),
         st.tuples(st.just("delete"), name),
@@ -271,6 +296,8 @@ def _perform(
         elif kind == "read":
             rows, columns = arguments[1]
             seen.append(file[name][rows, columns].tolist())
+        elif kind == "prefetch":
+            al.hdf5.prefetch(file[name])
         elif kind == "attribute":
             file[name].attrs["text"] = arguments[1]
         elif kind == "delete":

@@ -228,6 +228,7 @@ unsafe extern "C" fn open<const SLOT: usize>(
         // SAFETY: the plain driver's handle is its descriptor.
         ours.fd = unsafe { *handle.cast::<c_int>() };
         ours.key = opened::key_of(ours.fd);
+        ours.opened = ours.begin();
     }
     let _ = NEW.try_with(|new| new.borrow_mut().extend(ours.key));
     Box::into_raw(ours).cast()
@@ -238,7 +239,7 @@ unsafe extern "C" fn close(file: File) -> Status {
     let ours = unsafe { Box::from_raw(file.cast::<Ours>()) };
     opened::unshare(ours.library, ours.key);
     let written = match ours.opened {
-        Some(opened) => opened::end(ours.library, ours.key.unwrap_or_default(), opened),
+        Some(opened) => opened::end(opened),
         None => Ok(()),
     };
     // SAFETY: the file below is open, and nobody uses it any more.
@@ -263,17 +264,19 @@ pub fn told(library: &Library, outcome: Result<(), Vec<Failed>>) -> Status {
 }
 
 impl Ours {
-    /// Where writes go behind the program, from the first that does on.
-    fn behind(&mut self) -> Option<Opened> {
-        if self.is_shared || self.key.is_some_and(|key| opened::is_shared(self.library, key)) {
+    /// What goes on behind the program goes there; a file that others read meanwhile has none.
+    fn begin(&self) -> Option<Opened> {
+        if self.is_shared {
             return None;
         }
-        if self.opened.is_some() {
-            return self.opened;
-        }
         let rules = Rules { limit_bytes: self.settings.limit_bytes() };
-        self.opened = opened::begin(self.library, self.key?, self.fd, &self.name, rules);
-        self.opened
+        opened::begin(self.library, self.key?, self.fd, &self.name, rules)
+    }
+
+    /// Where writes go behind the program.
+    fn behind(&self) -> Option<Opened> {
+        let key = self.key?;
+        self.opened.filter(|_| !opened::is_shared(self.library, key))
     }
 
     /// Whether there is nothing under way that a small write could disturb.
@@ -282,7 +285,7 @@ impl Ours {
     }
 
     /// Takes bytes; `false`: they have to be written here and now.
-    fn write_behind(&mut self, address: Address, bytes: &[u8]) -> bool {
+    fn write_behind(&self, address: Address, bytes: &[u8]) -> bool {
         if bytes.len() < self.settings.behind_bytes() && self.is_quiet() {
             return false;
         }
@@ -339,15 +342,20 @@ unsafe extern "C" fn read(
     let ours = unsafe { of(file) };
     let plainly = || below!(ours, read(kind, list, address, size, buffer));
     let is_in_range = address.checked_add(size as u64).is_some();
-    match ours.opened.filter(|_| is_in_range) {
-        None => plainly(),
-        Some(Opened { behind, file }) => match behind.read(file, address, size as u64, plainly) {
-            Ok(status) => status,
-            Err(failed) => {
-                stack::push_here(ours.library, &format!("what is to be read is lost: {failed}"));
-                FAILED
-            }
-        },
+    let Some(Opened { behind, file }) = ours.opened.filter(|_| is_in_range && size > 0) else {
+        return plainly();
+    };
+    // SAFETY: HDF5's memory, for as long as this call.
+    let into = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size) };
+    if behind.take_fetched(file, address, into) {
+        return DONE;
+    }
+    match behind.read(file, address, size as u64, plainly) {
+        Ok(status) => status,
+        Err(failed) => {
+            stack::push_here(ours.library, &format!("what is to be read is lost: {failed}"));
+            FAILED
+        }
     }
 }
 
@@ -369,6 +377,9 @@ unsafe extern "C" fn truncate(file: File, _list: Id, _is_closing: bool) -> Statu
         let drained = ours.drain();
         if drained.is_err() {
             return told(ours.library, drained);
+        }
+        if let Some(Opened { behind, file }) = ours.opened {
+            behind.drop_fetched(file);
         }
     }
     // SAFETY: a descriptor and a number.

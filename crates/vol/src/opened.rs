@@ -1,7 +1,7 @@
-//! The files that are written behind their program, by device and inode.
+//! The files that are open, with the device and inode that others know them by.
 //!
-//! HDF5 opens a file once for all who open it, and closes it when the last of them has; what is
-//! kept here is that one.
+//! HDF5 opens a file once for all who open it, and closes it when the last of them has. To find
+//! out that it has it already it opens it once more, so for a moment there are two of one.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::RawFd;
@@ -16,14 +16,15 @@ use crate::library::Library;
 /// A file: device and inode.
 pub type Key = (u64, u64);
 
-/// One that bytes were written to behind its program.
+/// One whose bytes are written and read behind its program.
 #[derive(Clone, Copy)]
 pub struct Opened {
     pub behind: &'static WriteBehind,
     pub file: FileId,
 }
 
-static OPENED: LazyLock<Mutex<HashMap<(usize, Key), Opened>>> = LazyLock::new(Mutex::default);
+/// Of which library each is, and which file.
+static OPENED: LazyLock<Mutex<HashMap<FileId, (usize, Key)>>> = LazyLock::new(Mutex::default);
 
 /// Files that other processes read while we write them: the order of all writes matters.
 static SHARED: LazyLock<Mutex<HashSet<(usize, Key)>>> = LazyLock::new(Mutex::default);
@@ -36,6 +37,9 @@ static SHARED: LazyLock<Mutex<HashSet<(usize, Key)>>> = LazyLock::new(Mutex::def
 pub fn share(library: &Library, keys: &[Key]) -> Result<(), Vec<Failed>> {
     drain(Some(library), Some(keys))?;
     SHARED.lock().extend(keys.iter().map(|key| (library.slot, *key)));
+    if let Ok(behind) = behind::global() {
+        found(Some(library), Some(keys)).into_iter().for_each(|file| behind.drop_fetched(file));
+    }
     Ok(())
 }
 
@@ -60,37 +64,50 @@ pub fn key_of(fd: RawFd) -> Option<Key> {
     done.then_some((stat.st_dev, stat.st_ino))
 }
 
-/// Begins to write a file behind its program; `None`: the system has no thread for it.
+/// Knows a file from now on; `None`: the system has no thread for what goes on behind programs.
 pub fn begin(library: &Library, key: Key, fd: RawFd, name: &str, rules: Rules) -> Option<Opened> {
     let behind = behind::global().ok()?;
     let opened = Opened { behind, file: behind.add(fd, name, rules) };
-    OPENED.lock().insert((library.slot, key), opened);
+    OPENED.lock().insert(opened.file, (library.slot, key));
     Some(opened)
 }
 
 /// Ends that: everything is written, or told.
-pub fn end(library: &Library, key: Key, opened: Opened) -> Result<(), Vec<Failed>> {
-    OPENED.lock().remove(&(library.slot, key));
+pub fn end(opened: Opened) -> Result<(), Vec<Failed>> {
+    OPENED.lock().remove(&opened.file);
     opened.behind.forget(opened.file)
 }
 
-/// Waits until all of these files is written (`None`: of all files of all libraries).
-pub fn drain(library: Option<&Library>, keys: Option<&[Key]>) -> Result<(), Vec<Failed>> {
-    let wanted = |(slot, key): &(usize, Key)| {
+/// The files of a library (`None`: of all) that have one of these keys (`None`: any).
+fn found(library: Option<&Library>, keys: Option<&[Key]>) -> Vec<FileId> {
+    let is_wanted = |(slot, key): &(usize, Key)| {
         library.is_none_or(|library| library.slot == *slot)
             && keys.is_none_or(|keys| keys.contains(key))
     };
-    let found: Vec<_> = OPENED
-        .lock()
-        .iter()
-        .filter(|(place, _)| wanted(place))
-        .map(|(_, opened)| *opened)
-        .collect();
-    let drained = found.iter().filter_map(|opened| opened.behind.drain(opened.file).err());
+    let opened = OPENED.lock();
+    opened.iter().filter(|(_, place)| is_wanted(place)).map(|(file, _)| *file).collect()
+}
+
+/// Waits until all of these files is written.
+pub fn drain(library: Option<&Library>, keys: Option<&[Key]>) -> Result<(), Vec<Failed>> {
+    let Ok(behind) = behind::global() else { return Ok(()) };
+    let files = found(library, keys);
+    let drained = files.into_iter().filter_map(|file| behind.drain(file).err());
     match drained.flatten().collect::<Vec<_>>() {
         failures if failures.is_empty() => Ok(()),
         failures => Err(failures),
     }
+}
+
+/// Reads a range of a file ahead; how many bytes that will be.
+pub fn fetch(key: Key, offset: u64, len: u64) -> u64 {
+    let Ok(behind) = behind::global() else { return 0 };
+    let is_shared = SHARED.lock().iter().any(|(_, shared)| *shared == key);
+    let files = found(None, Some(&[key]));
+    files
+        .first()
+        .filter(|_| !is_shared)
+        .map_or(0, |file| behind.fetch(*file, offset, len).unwrap_or(0))
 }
 
 /// Whether everything that a ticket follows is over, after at most so long.
@@ -100,7 +117,7 @@ pub fn wait_for(ticket: &Ticket, timeout: Option<Duration>) -> bool {
 
 /// A failure was told to the program: it is not told again.
 pub fn told(failed: &Failed) {
-    for opened in OPENED.lock().values() {
-        opened.behind.told(opened.file, failed);
+    if let Ok(behind) = behind::global() {
+        found(None, None).into_iter().for_each(|file| behind.told(file, failed));
     }
 }

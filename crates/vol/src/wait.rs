@@ -1,4 +1,4 @@
-//! Waiting from outside of HDF5: for those who have the file, not its ids.
+//! Waiting and reading ahead from outside of HDF5: for those who have the file, not its ids.
 
 use std::ffi::{c_char, c_int};
 
@@ -31,4 +31,15 @@ pub unsafe extern "C" fn alongside_hdf5_wait(
         }
     }
     1
+}
+
+/// Reads so many bytes of a file ahead (by device and inode), from an offset in it on: the reads
+/// that ask for them later copy them from memory. How many bytes that will be: as many as the
+/// file's limit allows, and none of a file that is not open.
+#[no_mangle]
+pub extern "C" fn alongside_hdf5_fetch(device: u64, inode: u64, offset: u64, len: u64) -> u64 {
+    if len == 0 || offset.checked_add(len).is_none() {
+        return 0;
+    }
+    opened::fetch((device, inode), offset, len)
 }

@@ -6,19 +6,37 @@ Four ways, from the least to the most that a program says of it::
     alongside run --hdf5 app.py             # h5py, PyTables, netCDF4: whatever brings an HDF5
     eval "$(alongside hdf5)"; ./program     # any program with a shared HDF5 of 1.14 or 2.x
     with alongside.hdf5.enabled(): ...      # files that h5py opens in here
+    alongside.hdf5.prefetch(dataset)        # read ahead, while the program computes
     alongside.hdf5.wait(file)               # until what was written is with the system
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 from typing import Any
 
 from alongside.hdf5.enable import enabled
-from alongside.hdf5.plugin import CONNECTOR, FOLDER, PLUGIN, connector, environment, library
+from alongside.hdf5.fetch import prefetch
+from alongside.hdf5.plugin import (
+    CONNECTOR,
+    FOLDER,
+    PLUGIN,
+    connector,
+    environment,
+    identity,
+    library,
+)
 
-__all__ = ["CONNECTOR", "FOLDER", "PLUGIN", "connector", "enabled", "environment", "wait"]
+__all__ = [
+    "CONNECTOR",
+    "FOLDER",
+    "PLUGIN",
+    "connector",
+    "enabled",
+    "environment",
+    "prefetch",
+    "wait",
+]
 
 _TEXT_BYTES_MAX = 4096
 
@@ -37,14 +55,7 @@ def wait(target: Any = None) -> None:
             and cause are in the message.
 
     """
-    device, inode = (0, 0) if target is None else _identity(target)
+    device, inode = (0, 0) if target is None else identity(target)
     text = ctypes.create_string_buffer(_TEXT_BYTES_MAX)
     if library().alongside_hdf5_wait(device, inode, text, _TEXT_BYTES_MAX):
         raise OSError(text.value.decode(errors="replace"))
-
-
-def _identity(target: Any) -> tuple[int, int]:
-    if not isinstance(target, (str, bytes, os.PathLike)):
-        target = target.file.filename
-    found = os.stat(target)
-    return found.st_dev, found.st_ino

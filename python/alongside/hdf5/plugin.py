@@ -7,6 +7,7 @@ import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from alongside import _native, errors
 
@@ -81,4 +82,17 @@ def check() -> None:
 def library() -> ctypes.CDLL:
     """The plugin itself: the same that HDF5 has loaded, or will load."""
     check()
-    return ctypes.CDLL(str(PLUGIN))
+    found = ctypes.CDLL(str(PLUGIN))
+    number = ctypes.c_uint64
+    found.alongside_hdf5_wait.argtypes = [number, number, ctypes.c_char_p, ctypes.c_size_t]
+    found.alongside_hdf5_fetch.argtypes = [number, number, number, number]
+    found.alongside_hdf5_fetch.restype = number
+    return found
+
+
+def identity(target: Any) -> tuple[int, int]:
+    """Device and inode of a path, or of the file of an h5py object."""
+    if not isinstance(target, (str, bytes, os.PathLike)):
+        target = target.file.filename
+    found = os.stat(target)
+    return found.st_dev, found.st_ino

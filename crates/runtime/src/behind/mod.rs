@@ -4,6 +4,7 @@
 //! write ──> pieces in memory of ours ──> graph (a file's byte ranges) ──> engine ──> thread: ended
 //!           (copied, or lent)            what overlaps waits              (threads)  next ones
 //! read ───> waits for the writes that it overlaps, then the caller reads by itself
+//! fetch ──> reads ahead, after the writes that it overlaps; the read of it copies from memory
 //! drain ──> waits for all of a file, and takes what went wrong
 //! ```
 //!
@@ -26,6 +27,7 @@
 //! dependencies, not its objects, is ours.
 
 mod blocks;
+mod fetch;
 mod state;
 mod thread;
 
@@ -243,6 +245,11 @@ impl WriteBehind {
             if let Some(room) = state.reserve(file, len)? {
                 return Ok(room);
             }
+            // What is read ahead gives way: nobody may ever ask for it.
+            state.drop_fetched(file, 0, u64::MAX);
+            if let Some(room) = state.reserve(file, len)? {
+                return Ok(room);
+            }
             self.wait(&mut state, None);
         }
     }
@@ -296,6 +303,45 @@ impl WriteBehind {
         Ok(answer)
     }
 
+    /// Reads a range ahead, behind the caller, as far as the file's limit allows; how many bytes
+    /// that will be. [`WriteBehind::take_fetched`] hands them over.
+    ///
+    /// # Errors
+    ///
+    /// It was not taken.
+    pub fn fetch(&self, file: FileId, offset: u64, len: u64) -> Result<u64, Refused> {
+        let mut state = self.shared.state.lock();
+        if self.is_orphaned() {
+            return Err(Refused::Child);
+        }
+        state.fetch(file, offset, len)
+    }
+
+    /// Gives a read what was read ahead, if that is all of it: waits for what is on its way.
+    /// `false`: the read is the caller's to do, with [`WriteBehind::read`]. One read of a file at
+    /// a time, and no write to the range meanwhile.
+    pub fn take_fetched(&self, file: FileId, offset: u64, into: &mut [u8]) -> bool {
+        let len = into.len() as u64;
+        if len == 0 || self.is_quiet(file) {
+            return false;
+        }
+        let mut state = self.shared.state.lock();
+        while state.is_fetching(file, offset, offset + len) {
+            self.wait(&mut state, None);
+        }
+        let Some(parts) = state.parts(file, offset, len) else { return false };
+        drop(state);
+        parts.iter().for_each(|part| part.copy(into));
+        self.shared.state.lock().handed_over(file, offset, len, parts);
+        self.shared.changed.notify_all();
+        true
+    }
+
+    /// What was read of a file ahead is of no use any more: it is not handed over.
+    pub fn drop_fetched(&self, file: FileId) {
+        self.shared.state.lock().drop_fetched(file, 0, u64::MAX);
+    }
+
     /// Waits until nothing of a file is under way.
     ///
     /// # Errors
@@ -333,7 +379,11 @@ impl WriteBehind {
     /// As of [`WriteBehind::drain`].
     pub fn forget(&self, file: FileId) -> Result<(), Vec<Failed>> {
         let drained = self.drain(file);
-        self.shared.state.lock().remove(file);
+        let mut state = self.shared.state.lock();
+        while !self.is_orphaned() && !state.is_still(file) {
+            self.wait(&mut state, None);
+        }
+        state.remove(file);
         drained
     }
 

@@ -11,6 +11,7 @@ use graph::{Access, DatumId, DatumKind, Direction, Graph, Region, Span, Target, 
 use ops::{Answer, Buffer, Errno, Op};
 
 use super::blocks::{copy_past_the_caches, Block, Blocks, Room};
+use super::fetch::Fetched;
 use super::{Failed, FileId, Label, Refused, Rules, TicketState};
 
 /// The memory of a piece. The buffer lies in the block, if there is one. The engine is lent parts
@@ -22,6 +23,11 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    /// Its bytes.
+    pub(super) fn as_slice(&self) -> &[u8] {
+        self.buffer.as_slice()
+    }
+
     /// Somebody's bytes.
     ///
     /// # Safety
@@ -34,6 +40,18 @@ impl Memory {
 }
 
 impl Room {
+    /// Memory to read into.
+    pub(super) fn empty(self, len: usize) -> Memory {
+        match self {
+            Room::Small => Memory { buffer: Buffer::new(len), block: None, copied: len },
+            Room::Block(block) => {
+                // SAFETY: as in `fill`; what the system maps is zeroed, so initialised.
+                let buffer = unsafe { Buffer::lent(block.as_ptr(), len) };
+                Memory { buffer, block: Some(block), copied: len }
+            }
+        }
+    }
+
     /// Copies a piece.
     pub(super) fn fill(self, piece: &[u8]) -> Memory {
         match self {
@@ -53,7 +71,7 @@ impl Room {
     }
 }
 
-struct File {
+pub(super) struct File {
     fd: RawFd,
     name: Arc<str>,
     rules: Rules,
@@ -63,30 +81,33 @@ struct File {
     copied: usize,
     /// Failures that nobody has taken.
     failures: Vec<Failed>,
+    pub(super) fetched: Fetched,
 }
 
-enum Work {
+pub(super) enum Work {
     /// So many of its bytes are written.
     Write { memory: Memory, done: u64 },
+    /// It is read ahead of its reader; not if something is written there in the meantime.
+    Fetch { memory: Memory, is_stale: bool },
     /// Its reader may begin, or not.
     Read { is_ready: bool, failed: Option<Failed> },
 }
 
-struct Job {
-    file: FileId,
-    offset: u64,
-    len: u64,
-    work: Work,
-    label: Arc<Label>,
-    ticket: Option<Arc<TicketState>>,
+pub(super) struct Job {
+    pub(super) file: FileId,
+    pub(super) offset: u64,
+    pub(super) len: u64,
+    pub(super) work: Work,
+    pub(super) label: Arc<Label>,
+    pub(super) ticket: Option<Arc<TicketState>>,
 }
 
 /// Everything under the mutex.
 pub(super) struct State {
-    graph: Graph<Failed>,
+    pub(super) graph: Graph<Failed>,
     engine: Box<dyn Engine>,
-    files: HashMap<FileId, File>,
-    jobs: HashMap<TaskId, Job>,
+    pub(super) files: HashMap<FileId, File>,
+    pub(super) jobs: HashMap<TaskId, Job>,
     /// What the engine had no room for.
     waiting: VecDeque<TaskId>,
     blocks: Blocks,
@@ -112,12 +133,15 @@ impl State {
         let id = FileId(self.next_file);
         self.next_file += 1;
         let name = Arc::from(name);
-        let (tasks, copied, failures) = (0, 0, Vec::new());
-        self.files.insert(id, File { fd, name, rules, datum: None, tasks, copied, failures });
+        let (datum, tasks, copied, failures) = (None, 0, 0, Vec::new());
+        let fetched = Fetched::default();
+        let file = File { fd, name, rules, datum, tasks, copied, failures, fetched };
+        self.files.insert(id, file);
         id
     }
 
     pub(super) fn remove(&mut self, file: FileId) {
+        self.drop_fetched(file, 0, u64::MAX);
         let file = self.files.remove(&file);
         assert!(
             file.is_none_or(|file| file.tasks == 0),
@@ -148,6 +172,7 @@ impl State {
             return Err(Refused::Forgotten);
         }
         let len = memory.buffer.len() as u64;
+        self.drop_fetched(file, offset, len);
         if let Some(ticket) = ticket {
             ticket.left.fetch_add(1, Ordering::AcqRel);
         }
@@ -166,10 +191,7 @@ impl State {
         offset: u64,
         len: u64,
     ) -> Result<TaskId, Failed> {
-        let entry = self.files.get(&file).expect("a file is read before it is forgotten");
-        let overlaps =
-            |failed: &&Failed| failed.offset < offset + len && offset < failed.offset + failed.len;
-        if let Some(failed) = entry.failures.iter().find(overlaps) {
+        if let Some(failed) = self.failure_in(file, offset, len) {
             return Err(failed.clone());
         }
         let label = Arc::default();
@@ -180,7 +202,14 @@ impl State {
         Ok(task)
     }
 
-    fn submit(&mut self, job: Job, direction: Direction) -> TaskId {
+    /// What has failed in a range, and nobody was told.
+    pub(super) fn failure_in(&self, file: FileId, offset: u64, len: u64) -> Option<&Failed> {
+        let overlaps =
+            |failed: &&Failed| failed.offset < offset + len && offset < failed.offset + failed.len;
+        self.files.get(&file)?.failures.iter().find(overlaps)
+    }
+
+    pub(super) fn submit(&mut self, job: Job, direction: Direction) -> TaskId {
         let file = self.files.get_mut(&job.file).expect("looked up by the caller");
         let datum = *file.datum.get_or_insert_with(|| {
             self.graph.add_datum(DatumKind::InPlace, None).expect("there is no first version")
@@ -216,19 +245,19 @@ impl State {
     }
 
     /// Follows the graph: what is ready goes to the engine, as far as it takes it.
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         while let Some((task, failed)) = self.graph.pop_doomed() {
             self.graph.remove(task);
-            let job = self.jobs.get_mut(&task).expect("a doomed task is there");
-            let Work::Read { failed: slot, .. } = &mut job.work else {
-                unreachable!("a write needs nothing that was there before")
-            };
-            *slot = Some(failed);
+            match &mut self.jobs.get_mut(&task).expect("a doomed task is there").work {
+                Work::Read { failed: slot, .. } => *slot = Some(failed),
+                Work::Fetch { .. } => self.end_fetch(task, false),
+                Work::Write { .. } => unreachable!("a write needs nothing that was there before"),
+            }
         }
         while let Some(task) = self.graph.pop_ready() {
             match &mut self.jobs.get_mut(&task).expect("a ready task is there").work {
                 Work::Read { is_ready, .. } => *is_ready = true,
-                Work::Write { .. } => self.waiting.push_back(task),
+                Work::Write { .. } | Work::Fetch { .. } => self.waiting.push_back(task),
             }
         }
         while self.graph.pop_settled().is_some() {}
@@ -239,15 +268,7 @@ impl State {
     fn feed(&mut self) {
         let mut fed = false;
         while let Some(task) = self.waiting.pop_front() {
-            let Job { file, offset, work, .. } = &self.jobs[&task];
-            let Work::Write { memory, done } = work else {
-                unreachable!("only writes wait for the engine")
-            };
-            let rest = &memory.buffer.as_slice()[*done as usize..];
-            // SAFETY: the memory stays until the task is closed, which is after the completion,
-            // and is only written from.
-            let buffer = unsafe { Buffer::lent(rest.as_ptr().cast_mut(), rest.len()) };
-            let op = Op::Write { fd: self.files[file].fd, buffer, offset: offset + done };
+            let op = self.operation(task);
             if let Err(Full(_)) = self.engine.submit(task.to_bits(), op) {
                 self.waiting.push_front(task);
                 break;
@@ -259,8 +280,29 @@ impl State {
         }
     }
 
-    /// Takes what the engine has done. What of it should go on to the device: descriptor, offset,
-    /// length.
+    /// What the engine is to do for a task. It is lent the memory, which stays until the task is
+    /// closed: after the completion.
+    fn operation(&mut self, task: TaskId) -> Op {
+        let Job { file, offset, work, .. } = self.jobs.get_mut(&task).expect("it waits");
+        let fd = self.files[file].fd;
+        match work {
+            Work::Write { memory, done } => {
+                let rest = &memory.buffer.as_slice()[*done as usize..];
+                // SAFETY: as above, and it is only written from.
+                let buffer = unsafe { Buffer::lent(rest.as_ptr().cast_mut(), rest.len()) };
+                Op::Write { fd, buffer, offset: *offset + *done }
+            }
+            Work::Fetch { memory, .. } => {
+                let (start, len) = (memory.buffer.as_mut_ptr(), memory.buffer.len());
+                // SAFETY: as above, and nobody looks at it before the completion.
+                let buffer = unsafe { Buffer::lent(start, len) };
+                Op::Read { fd, buffer, offset: *offset }
+            }
+            Work::Read { .. } => unreachable!("a reader reads by itself"),
+        }
+    }
+
+    /// Takes what the engine has done.
     pub(super) fn poll(&mut self, done: &mut Vec<Completion>) {
         self.engine.poll(done);
     }
@@ -269,7 +311,8 @@ impl State {
     pub(super) fn written(&self, done: &[Completion], least: u64) -> Vec<(RawFd, u64, u64)> {
         let range = |completion: &Completion| {
             let job = self.jobs.get(&TaskId::from_bits(completion.token))?;
-            let is_long = completion.result.is_ok() && job.len >= least;
+            let is_write = matches!(job.work, Work::Write { .. });
+            let is_long = is_write && completion.result.is_ok() && job.len >= least;
             is_long.then(|| (self.files[&job.file].fd, job.offset, job.len))
         };
         done.iter().filter_map(range).collect()
@@ -279,6 +322,13 @@ impl State {
     pub(super) fn end(&mut self, done: &mut Vec<Completion>) {
         for Completion { token, result, .. } in done.drain(..) {
             let task = TaskId::from_bits(token);
+            let job = &self.jobs[&task];
+            if matches!(job.work, Work::Fetch { .. }) {
+                let is_whole = matches!(result, Ok(Answer::Bytes(count)) if count == job.len);
+                self.graph.finish(task, &[], 0);
+                self.end_fetch(task, is_whole);
+                continue;
+            }
             match self.is_over(task, result) {
                 Ok(false) => self.waiting.push_back(task),
                 Ok(true) => {
@@ -332,6 +382,17 @@ impl State {
 
     /// A task is over: what it had is free.
     fn close(&mut self, task: TaskId) {
+        let job = self.take(task);
+        if let Work::Write { memory, .. } = job.work {
+            self.release(job.file, memory);
+        }
+        if let Some(ticket) = &job.ticket {
+            ticket.left.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Takes a task out that is over.
+    pub(super) fn take(&mut self, task: TaskId) -> Job {
         let job = self.jobs.remove(&task).expect("a task is over once");
         let file = self.files.get_mut(&job.file).expect("a file outlives its tasks");
         file.tasks -= 1;
@@ -340,23 +401,31 @@ impl State {
             let datum = file.datum.take().expect("a file with tasks has a datum");
             self.graph.drop_datum(datum);
         }
-        if let Work::Write { memory: Memory { buffer, block, copied }, .. } = job.work {
-            file.copied -= copied;
-            self.copied -= copied;
-            drop(buffer);
-            block.into_iter().for_each(|block| self.blocks.give_back(block));
-        }
-        if let Some(ticket) = &job.ticket {
-            ticket.left.fetch_sub(1, Ordering::AcqRel);
-        }
+        job
+    }
+
+    /// Memory of a file is free. The buffer goes first: it lies in the block.
+    pub(super) fn release(&mut self, file: FileId, memory: Memory) {
+        let Memory { buffer, block, copied } = memory;
+        self.files.get_mut(&file).expect("a file outlives its memory").copied -= copied;
+        self.copied -= copied;
+        drop(buffer);
+        block.into_iter().for_each(|block| self.blocks.give_back(block));
     }
 
     pub(super) fn is_quiet(&self, file: FileId) -> bool {
-        self.files.get(&file).is_none_or(|file| file.tasks == 0 && file.failures.is_empty())
+        self.files.get(&file).is_none_or(|file| {
+            file.tasks == 0 && file.failures.is_empty() && file.fetched.is_empty()
+        })
     }
 
     pub(super) fn under_way(&self, file: FileId) -> usize {
-        self.files.get(&file).map_or(0, |file| file.tasks)
+        self.files.get(&file).map_or(0, |file| file.tasks - file.fetched.under_way())
+    }
+
+    /// Whether nothing of a file is under way, also nothing that is read ahead.
+    pub(super) fn is_still(&self, file: FileId) -> bool {
+        self.files.get(&file).is_none_or(|file| file.tasks == 0)
     }
 
     pub(super) fn is_idle(&self) -> bool {

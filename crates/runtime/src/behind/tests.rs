@@ -41,6 +41,7 @@ fn label() -> Arc<Label> {
 enum Step {
     Write { offset: usize, len: usize, byte: u8, is_lent: bool },
     Read { offset: usize, len: usize },
+    Fetch { offset: usize, len: usize },
     Drain,
 }
 
@@ -50,6 +51,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (range.clone(), any::<u8>(), any::<bool>()).prop_map(
             |((offset, len), byte, is_lent)| Step::Write { offset, len, byte, is_lent }
         ),
+        2 => range.clone().prop_map(|(offset, len)| Step::Fetch { offset, len }),
         3 => range.prop_map(|(offset, len)| Step::Read { offset, len }),
         1 => Just(Step::Drain),
     ];
@@ -88,9 +90,14 @@ proptest! {
                 }
                 Step::Read { offset, len } => {
                     let mut seen = vec![0; len];
-                    let read = || on_disk.read_exact_at(&mut seen, offset as u64);
-                    behind.read(file, offset as u64, len as u64, read).unwrap().unwrap();
+                    if !behind.take_fetched(file, offset as u64, &mut seen) {
+                        let read = || on_disk.read_exact_at(&mut seen, offset as u64);
+                        behind.read(file, offset as u64, len as u64, read).unwrap().unwrap();
+                    }
                     prop_assert_eq!(&seen, &model[offset..offset + len]);
+                }
+                Step::Fetch { offset, len } => {
+                    behind.fetch(file, offset as u64, len as u64).unwrap();
                 }
                 Step::Drain => prop_assert!(behind.drain(file).is_ok()),
             }
@@ -146,6 +153,34 @@ fn writes_after_a_failed_one_go_on_and_those_elsewhere_are_not_touched() {
     assert_eq!(behind.drain(file), Ok(()));
     behind.forget(bad).unwrap();
     behind.forget(file).unwrap();
+}
+
+#[test]
+fn what_was_read_ahead_is_handed_over_once_in_parts_or_whole() {
+    let behind = WriteBehind::new().unwrap();
+    let on_disk = new_file();
+    let bytes: Vec<u8> = (0..3 * PIECE_BYTES_MAX).map(|at| (at / 999) as u8).collect();
+    on_disk.write_all_at(&bytes, 0).unwrap();
+    let file = behind.add(on_disk.as_raw_fd(), "f", rules(64 << 20));
+    let len = bytes.len() as u64;
+    assert_eq!(behind.fetch(file, 0, len), Ok(len));
+    assert_eq!(behind.fetch(file, 0, len), Ok(len));
+    let mut seen = vec![0; bytes.len()];
+    let (first, rest) = seen.split_at_mut(1000);
+    assert!(behind.take_fetched(file, 0, first));
+    assert!(behind.take_fetched(file, 1000, rest));
+    assert!(seen == bytes);
+    assert!(!behind.take_fetched(file, 0, &mut seen));
+    assert_eq!(behind.copied_bytes(), 0);
+
+    // What does not fit into the limit is not read; past the end of the file nothing is kept.
+    let small = behind.add(on_disk.as_raw_fd(), "f", rules(PIECE_BYTES_MAX));
+    assert_eq!(behind.fetch(small, 0, len), Ok(PIECE_BYTES_MAX as u64));
+    assert_eq!(behind.fetch(file, len - 10, 20), Ok(20));
+    assert!(!behind.take_fetched(file, len - 10, &mut [0; 20]));
+    behind.forget(small).unwrap();
+    behind.forget(file).unwrap();
+    assert_eq!(behind.copied_bytes(), 0);
 }
 
 #[test]
