@@ -1,7 +1,7 @@
 """The programs that are measured: how much they write, in what, and what they compute between.
 
 Source: Tang et al., section IV-A (the serial benchmark: steps of a group with datasets or
-attributes) and IV-B (VPIC-IO: eight variables of 8 Mi particles a process).
+attributes, written and read) and IV-B (VPIC-IO: eight variables of 8 Mi particles a process).
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ MB = 1 << 20
 class Case:
     """A program: in each step a group with datasets and attributes, then computation.
 
+    A read is the same the other way round: steps that are there and not cached are read, and with
+    the connector each is asked for while the one before it is computed with.
+
     `share` is the time of a step's computation over that of its I/O without the connector; there
     is none after the last step. Every process writes a file of its own.
     """
@@ -36,6 +39,7 @@ class Case:
     share: float = 0.0
     processes: int = 1
     compute_s: float = 0.0
+    is_read: bool = False
 
     @property
     def is_data(self) -> bool:
@@ -66,6 +70,11 @@ def cases(quick: bool, scale: float) -> list[Case]:
         for size in sizes
         for share in shares
     ]
+    result += [
+        Case(f"read_5x{size}{_suffix(share)}", steps, 5, size * MB, share=share, is_read=True)
+        for size in ((16,) if quick else (8, 64))
+        for share in shares
+    ]
     counts = (16,) if quick else (0, 16, 128)
     result += [Case(f"metadata_{count}", 100, 0, 0, attributes=count) for count in counts]
     variable_bytes = int(PARTICLES * FLOAT_BYTES * scale)
@@ -82,4 +91,6 @@ def _suffix(share: float) -> str:
 
 def contenders(case: Case) -> tuple[str, ...]:
     """Who runs it: data is compared with none at all, metadata with passing on."""
+    if case.is_read:
+        return (NATIVE, OURS)
     return (NATIVE, OURS, LENT) if case.is_data else (PASS_THROUGH, OURS)
