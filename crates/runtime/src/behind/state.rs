@@ -62,6 +62,8 @@ struct File {
     copied: usize,
     /// Failures that nobody has taken.
     failures: Vec<Failed>,
+    /// There was one, taken or not.
+    has_failed: bool,
 }
 
 enum Work {
@@ -115,8 +117,9 @@ impl State {
         let id = FileId(self.next_file);
         self.next_file += 1;
         let name = Arc::from(name);
-        let (tasks, copied, failures) = (0, 0, Vec::new());
-        self.files.insert(id, File { fd, name, rules, datum: None, tasks, copied, failures });
+        let (tasks, copied, failures, has_failed) = (0, 0, Vec::new(), false);
+        let file = File { fd, name, rules, datum: None, tasks, copied, failures, has_failed };
+        self.files.insert(id, file);
         id
     }
 
@@ -293,7 +296,7 @@ impl State {
     fn errno_of(&self, task: TaskId, result: &Result<Answer, Errno>) -> Option<Errno> {
         match result {
             Ok(Answer::Bytes(count)) if *count == self.jobs[&task].len => None,
-            // An engine writes all, or says why not; what it cannot say is a device that is full.
+            // The system takes nothing and does not say why: such a device is full.
             Ok(_) => Some(Errno(libc::ENOSPC)),
             Err(errno) => Some(*errno),
         }
@@ -309,6 +312,7 @@ impl State {
             ticket.failed.lock().get_or_insert_with(|| failed.clone());
         }
         file.failures.push(failed.clone());
+        file.has_failed = true;
         self.graph.poison(task, &failed);
         self.graph.remove(task);
     }
@@ -335,6 +339,10 @@ impl State {
 
     pub(super) fn is_quiet(&self, file: FileId) -> bool {
         self.files.get(&file).is_none_or(|file| file.tasks == 0 && file.failures.is_empty())
+    }
+
+    pub(super) fn has_failed(&self, file: FileId) -> bool {
+        self.files.get(&file).is_some_and(|file| file.has_failed)
     }
 
     pub(super) fn under_way(&self, file: FileId) -> usize {

@@ -1,7 +1,7 @@
 //! Writes behind the caller against a plain model of the file; failures; memory; a child.
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
@@ -122,6 +122,29 @@ fn a_failure_is_told_once_to_who_drains_and_to_every_reader_until_then() {
     assert_eq!(failures.len(), 1);
     assert_eq!(behind.drain(file), Ok(()));
     assert_eq!(behind.forget(file), Ok(()));
+}
+
+#[test]
+fn what_stops_in_the_middle_fails_with_the_cause_of_its_rest() {
+    // SAFETY: a name that ends with a zero; the descriptor is new.
+    let sealed = unsafe {
+        let fd = libc::memfd_create(c"sealed".as_ptr(), libc::MFD_ALLOW_SEALING);
+        File::from_raw_fd(fd)
+    };
+    sealed.set_len(8192).unwrap();
+    // SAFETY: a descriptor and a number.
+    let status = unsafe { libc::fcntl(sealed.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_GROW) };
+    assert_eq!(status, 0);
+    let behind = WriteBehind::new().unwrap();
+    let file = behind.add(sealed.as_raw_fd(), "sealed", rules(1 << 20));
+    behind.write(file, 0, &[7; 12288], &label(), None).unwrap();
+    let failures = behind.drain(file).unwrap_err();
+    assert_eq!(failures[0].errno, Errno(libc::EPERM));
+    assert!(behind.has_failed(file));
+    let mut seen = [0; 8192];
+    sealed.read_exact_at(&mut seen, 0).unwrap();
+    assert_eq!(seen, [7; 8192]);
+    behind.forget(file).unwrap();
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use engine::Completion;
+use ops::{Answer, Errno, Op};
 
 use super::{Shared, GLOBAL, IDLE_S_MAX};
 
@@ -68,6 +69,9 @@ fn look(shared: &Shared, done: &mut Vec<Completion>) -> i32 {
         if done.is_empty() {
             return give_back(&mut state);
         }
+        drop(state);
+        done.iter_mut().for_each(finish);
+        let state = shared.state.lock();
         let pushed = state.written(done, PUSHED_BYTES_MIN);
         drop(state);
         for (fd, offset, len) in pushed {
@@ -78,6 +82,28 @@ fn look(shared: &Shared, done: &mut Vec<Completion>) -> i32 {
         }
         shared.state.lock().end(done);
         shared.changed.notify_all();
+    }
+}
+
+/// Writes the rest of what stopped in the middle, or has the system say why that cannot be: an
+/// engine only tells how far it came.
+fn finish(completion: &mut Completion) {
+    let Op::Write { fd, buffer, offset } = &completion.op else { return };
+    let Ok(Answer::Bytes(count)) = &mut completion.result else { return };
+    while *count < buffer.len() as u64 {
+        let rest = &buffer.as_slice()[*count as usize..];
+        let at = (*offset + *count) as i64;
+        // SAFETY: a descriptor, which is open while its write has not ended, and bytes that the
+        // operation owns.
+        match unsafe { libc::pwrite64(*fd, rest.as_ptr().cast(), rest.len(), at) } {
+            -1 if Errno::last() == Errno(libc::EINTR) => {}
+            -1 => {
+                completion.result = Err(Errno::last());
+                return;
+            }
+            0 => return,
+            moved => *count += moved as u64,
+        }
     }
 }
 
