@@ -86,6 +86,7 @@ pub fn ours(library: &'static Library) -> Id {
 pub fn forget(library: &Library) {
     let mut drivers = library.drivers.lock();
     (drivers.ours, drivers.plain) = (NO_ID, NO_ID);
+    *library.error_classes.lock() = None;
 }
 
 /// Whether a list of access properties has the plain driver.
@@ -201,7 +202,9 @@ unsafe extern "C" fn open<const SLOT: usize>(
     let below = unsafe {
         let plain = (symbols.list_copy)(list);
         (symbols.list_set_plain_driver)(plain);
-        let below = (symbols.driver_open)(name, flags, plain, address_max);
+        // HDF5 tries whether there is a file before it creates one.
+        let open = || (symbols.driver_open)(name, flags, plain, address_max);
+        let below = stack::quietly(library, open);
         stack::keep(library, || (symbols.list_close)(plain));
         below
     };
@@ -242,7 +245,8 @@ unsafe extern "C" fn close(file: File) -> Status {
         None => Ok(()),
     };
     // SAFETY: the file below is open, and nobody uses it any more.
-    let closed = unsafe { (ours.library.symbols.driver_close)(ours.below) };
+    let close = || unsafe { (ours.library.symbols.driver_close)(ours.below) };
+    let closed = stack::quietly(ours.library, close);
     match told(ours.library, written) {
         FAILED => FAILED,
         _ => closed,
