@@ -136,6 +136,11 @@ ci: lint tidy test sim power ## Everything that must pass before a commit
 test-native: ## Test the C interface: every program with every engine, the symbols, an installation
 	cargo test --locked --package alongside-capi --package alongside-preload
 
+.PHONY: test-hdf5-own
+test-hdf5-own: $(PY) ## HDF5's own tests and C traps under the connector (Debian; downloads)
+	cargo build --quiet --release --locked --package alongside-vol
+	$(PY) -m tests.hdf5 $(HDF5_FLAGS)
+
 .PHONY: sanitize
 sanitize: ## C tests under the address and thread sanitizers (nightly Rust with rust-src; minutes)
 	crates/capi/sanitize.sh
