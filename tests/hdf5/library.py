@@ -2,12 +2,14 @@
 
 The package comes through apt, from the mirror that this machine already uses: a list of sources of
 our own names the newer releases, in a folder of our own, so nothing of the system changes. What
-was downloaded and built stays in `target/hdf5/VERSION` and is used again.
+was downloaded and built stays in `target/hdf5/VERSION` and is used again. HDF5 2.x comes with a
+crate, without its tests, and wants a newer CMake than Debian 12 has.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -18,13 +20,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "target" / "hdf5"
 RELEASES = "trixie forky sid"
-TOOLS = ("apt-get", "cmake", "ninja", "cc", "tar")
+TOOLS = ("cmake", "ninja", "cc")
 
 SHA256 = {
     "1.14.6": "c18bc47d07f76a5c2cfb70773bfe4152857e48ca4c96e7aef2684c96fa0e6a7c",
-    "2.2.0": "69fb755fa24f9f41573c459f212f64103ba17b89c0ce8fb17cafa920e01d0013",
 }
-"""Of the original archive of each version that is known here."""
+"""Of the original archive of each version that comes from Debian."""
+
+CRATES = {"2.2.0": ("hdf5-metno-src", "=0.10.4")}
+"""Versions that come with a crate: the library alone, without HDF5's tests."""
+
+VERSIONS = [*SHA256, *CRATES]
 
 OPTIONS = {
     "CMAKE_BUILD_TYPE": "None",
@@ -44,6 +50,13 @@ OPTIONS = {
     "HDF5_TEST_EXAMPLES": "OFF",
 }
 """What is built of it. `-w`: its warnings are not ours."""
+
+WITHOUT_TESTS = {
+    "BUILD_TESTING": "OFF",
+    "HDF5_TEST_API": "OFF",
+    "HDF5_ENABLE_ZLIB_SUPPORT": "OFF",
+}
+"""What is different where the tests are not there."""
 
 THREADSAFE = {"threadsafe": "ON", "plain": "OFF"}
 """The two builds. A thread-safe one has no high-level library."""
@@ -77,8 +90,14 @@ class Build:
 
     def compile_flags(self) -> list[str]:
         """What a C program needs to be built against it."""
-        folders = [self.source / "src", self.folder / "src", self.source / "src" / "H5FDsubfiling"]
+        source = self.source / "src"
+        folders = [source, self.folder / "src", *filter(Path.is_dir, source.iterdir())]
         return [f"-I{folder}" for folder in folders]
+
+    @property
+    def has_tests(self) -> bool:
+        """Whether HDF5's own tests were built, too."""
+        return self.version in SHA256
 
 
 def _run(command: list[str], log: Path | None = None) -> str:
@@ -128,6 +147,8 @@ def _archive(version: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     found = sorted(folder.glob("*.orig.tar.gz"))
     if not found:
+        if shutil.which("apt-get") is None:
+            raise MissingError("HDF5's sources come through apt: this needs a Debian machine")
         options = _apt(KEPT / "apt")
         _run(["apt-get", *options, "update"])
         said = _run(["apt-cache", *options, "showsrc", "hdf5"])
@@ -150,9 +171,29 @@ def _archive(version: str) -> Path:
     return archive
 
 
+def _fetch_crate(version: str) -> Path:
+    """The folder of the sources in a crate, which Cargo downloads and checks."""
+    name, wanted = CRATES[version]
+    folder = KEPT / version / "crate"
+    (folder / "src").mkdir(parents=True, exist_ok=True)
+    (folder / "src" / "lib.rs").touch()
+    manifest = folder / "Cargo.toml"
+    manifest.write_text(
+        '[package]\nname = "fetch"\nversion = "0.0.0"\nedition = "2021"\n[workspace]\n'
+        f'[dependencies]\n{name} = "{wanted}"\n'
+    )
+    command = ["cargo", "metadata", "--format-version", "1", "--manifest-path", str(manifest)]
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    found = [entry for entry in json.loads(said)["packages"] if entry["name"] == name]
+    return Path(found[0]["manifest_path"]).parent / "ext" / "hdf5"
+
+
 def _unpack(version: str) -> None:
     source = KEPT / version / "source"
     if source.exists():
+        return
+    if version in CRATES:
+        source.symlink_to(_fetch_crate(version))
         return
     archive = _archive(version)
     partial = source.with_name("source.partial")
@@ -163,7 +204,7 @@ def _unpack(version: str) -> None:
 
 
 def build(version: str, kind: str) -> Build:
-    """A library of this version (a key of `SHA256`) and kind (of `THREADSAFE`), built once."""
+    """A library of this version (one of `VERSIONS`) and kind (of `THREADSAFE`), built once."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         raise MissingError(f"install {', '.join(missing)} first")
@@ -171,10 +212,12 @@ def build(version: str, kind: str) -> Build:
     stamp = built.folder / "stamp-built"
     if stamp.exists():
         return built
+    built.folder.mkdir(parents=True, exist_ok=True)
     _unpack(version)
     print(f"building HDF5 {version}, {kind}: some minutes", file=sys.stderr)
-    built.folder.mkdir(parents=True, exist_ok=True)
     options = OPTIONS | {"HDF5_ENABLE_THREADSAFE": THREADSAFE[kind]}
+    if not built.has_tests:
+        options |= WITHOUT_TESTS
     defined = [f"-D{key}={value}" for key, value in options.items()]
     log = built.folder.with_suffix(".log")
     place = ["-S", str(built.source), "-B", str(built.folder)]
