@@ -44,7 +44,7 @@ export CARGO_TERM_COLOR ?= auto
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } \
 		/^##@/ { printf "\n%s\n", substr($$0, 5) } \
-		/^[a-z-]+:.*## / { printf "  %-21s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+		/^[a-z0-9-]+:.*## / { printf "  %-21s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
 setup: $(PACKAGE) ## Create .venv, install the tools, build and install the package
@@ -135,6 +135,11 @@ ci: lint tidy test sim power ## Everything that must pass before a commit
 .PHONY: test-native
 test-native: ## Test the C interface: every program with every engine, the symbols, an installation
 	cargo test --locked --package alongside-capi --package alongside-preload
+
+.PHONY: test-hdf5-own
+test-hdf5-own: $(PY) ## HDF5's own tests and C traps under the connector (Debian; downloads)
+	cargo build --quiet --release --locked --package alongside-vol
+	$(PY) -m tests.hdf5 $(HDF5_FLAGS)
 
 .PHONY: sanitize
 sanitize: ## C tests under the address and thread sanitizers (nightly Rust with rust-src; minutes)

@@ -86,6 +86,7 @@ pub fn ours(library: &'static Library) -> Id {
 pub fn forget(library: &Library) {
     let mut drivers = library.drivers.lock();
     (drivers.ours, drivers.plain) = (NO_ID, NO_ID);
+    *library.error_classes.lock() = None;
 }
 
 /// Whether a list of access properties has the plain driver.
@@ -201,7 +202,9 @@ unsafe extern "C" fn open<const SLOT: usize>(
     let below = unsafe {
         let plain = (symbols.list_copy)(list);
         (symbols.list_set_plain_driver)(plain);
-        let below = (symbols.driver_open)(name, flags, plain, address_max);
+        // HDF5 tries whether there is a file before it creates one.
+        let open = || (symbols.driver_open)(name, flags, plain, address_max);
+        let below = stack::quietly(library, open);
         stack::keep(library, || (symbols.list_close)(plain));
         below
     };
@@ -236,14 +239,12 @@ unsafe extern "C" fn open<const SLOT: usize>(
 
 unsafe extern "C" fn close(file: File) -> Status {
     // SAFETY: HDF5 passes what `open` gave, and forgets it.
-    let ours = unsafe { Box::from_raw(file.cast::<Ours>()) };
+    let mut ours = unsafe { Box::from_raw(file.cast::<Ours>()) };
     opened::unshare(ours.library, ours.key);
-    let written = match ours.opened {
-        Some(opened) => opened::end(opened),
-        None => Ok(()),
-    };
+    let written = ours.end();
     // SAFETY: the file below is open, and nobody uses it any more.
-    let closed = unsafe { (ours.library.symbols.driver_close)(ours.below) };
+    let close = || unsafe { (ours.library.symbols.driver_close)(ours.below) };
+    let closed = stack::quietly(ours.library, close);
     match told(ours.library, written) {
         FAILED => FAILED,
         _ => closed,
@@ -301,6 +302,26 @@ impl Ours {
 
     fn drain(&self) -> Result<(), Vec<Failed>> {
         self.opened.map_or(Ok(()), |opened| opened.behind.drain(opened.file))
+    }
+
+    /// Whether bytes were lost, and with them perhaps the end of the file.
+    fn has_failed(&self) -> bool {
+        self.opened.is_some_and(|opened| opened.behind.has_failed(opened.file))
+    }
+
+    /// The last of what is written behind the program. HDF5 does not open a file that is shorter
+    /// than it says inside; with a hole where bytes were lost, the rest can be read.
+    fn end(&mut self) -> Result<(), Vec<Failed>> {
+        let Some(opened) = self.opened else { return Ok(()) };
+        let drained = self.drain();
+        if self.has_failed() {
+            let wanted = below!(self, get_eoa(0));
+            let is_short = opened::len_of(self.fd).is_some_and(|len| len < wanted);
+            // SAFETY: a descriptor and a number. Without success the file stays as it is, and the
+            // failure before is told anyway.
+            is_short.then(|| unsafe { libc::ftruncate(self.fd, wanted as i64) });
+        }
+        opened::end(opened).and(drained)
     }
 }
 
@@ -369,10 +390,8 @@ unsafe extern "C" fn truncate(file: File, _list: Id, _is_closing: bool) -> Statu
     // SAFETY: HDF5 passes its file.
     let ours = unsafe { of(file) };
     let wanted = below!(ours, get_eoa(0));
-    if wanted == ours.end {
-        return DONE;
-    }
-    if wanted < ours.end {
+    let has_failed = ours.has_failed();
+    if wanted < ours.end || has_failed {
         // What is written after this would make the file longer again.
         let drained = ours.drain();
         if drained.is_err() {
@@ -381,6 +400,12 @@ unsafe extern "C" fn truncate(file: File, _list: Id, _is_closing: bool) -> Statu
         if let Some(Opened { behind, file }) = ours.opened {
             behind.drop_fetched(file);
         }
+    }
+    if has_failed {
+        ours.end = opened::len_of(ours.fd).unwrap_or(ours.end);
+    }
+    if wanted == ours.end {
+        return DONE;
     }
     // SAFETY: a descriptor and a number.
     if unsafe { libc::ftruncate(ours.fd, wanted as i64) } == -1 {

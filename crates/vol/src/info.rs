@@ -290,12 +290,13 @@ unsafe fn of_said(library: &Library, said: &Said<'_>) -> Result<Info, String> {
     let name = said.connector.unwrap_or("0");
     let c_name = CString::new(name).map_err(|_| "a zero byte")?;
     // SAFETY: a number or a text of ours.
-    let connector = unsafe {
+    let register = || unsafe {
         match name.parse() {
             Ok(value) => (symbols.register_connector)(value, DEFAULT),
             Err(_) => (symbols.register_connector_by_name)(c_name.as_ptr(), DEFAULT),
         }
     };
+    let connector = stack::quietly(library, register);
     if connector < 0 {
         return Err(format!("there is no connector under_vol={name}"));
     }
@@ -303,8 +304,10 @@ unsafe fn of_said(library: &Library, said: &Said<'_>) -> Result<Info, String> {
     if let Some(inner) = said.info.filter(|inner| !inner.is_empty()) {
         let inner = CString::new(inner).map_err(|_| "a zero byte")?;
         // SAFETY: a text of ours.
-        let made = unsafe { (symbols.info_from_text)(inner.as_ptr(), connector, &raw mut info) };
-        if made < 0 {
+        let make = || unsafe { (symbols.info_from_text)(inner.as_ptr(), connector, &raw mut info) };
+        if stack::quietly(library, make) < 0 {
+            // SAFETY: the id that was made above.
+            stack::keep(library, || unsafe { (symbols.drop_id)(connector) });
             return Err(format!("under_vol={name} does not take its under_info"));
         }
     }

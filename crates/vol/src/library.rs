@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 
-use crate::abi::{Id, Status, Text, NO_ID};
+use crate::abi::{Id, Ptr, Status, Text, NO_ID};
 use crate::symbols::Symbols;
 
 /// HDF5 libraries in one process, at most.
@@ -25,6 +25,11 @@ const FRAMES_MAX: usize = 16;
 /// `H5Epush2`, whose message is a format.
 type Push = unsafe extern "C" fn(Id, Text, Text, c_uint, Id, Id, Id, Text, ...) -> Status;
 
+/// `H5Eget_auto1`.
+pub(crate) type GetPrinting = unsafe extern "C" fn(*mut Ptr, *mut Ptr) -> Status;
+/// `H5Eset_auto1`.
+pub(crate) type SetPrinting = unsafe extern "C" fn(Ptr, Ptr) -> Status;
+
 /// One HDF5 library.
 pub struct Library {
     /// Which slot it has.
@@ -34,6 +39,8 @@ pub struct Library {
     pub symbols: Symbols,
     pub(crate) push: Push,
     is_terminating: Option<unsafe extern "C" fn(*mut bool) -> Status>,
+    /// `H5Eget_auto1` and `H5Eset_auto1`, in libraries that have the deprecated functions.
+    pub(crate) old_printing: Option<(GetPrinting, SetPrinting)>,
     /// Its file drivers: ours and the plain one.
     pub drivers: Mutex<Drivers>,
     /// The class of our errors and its two messages, once they were needed.
@@ -127,6 +134,15 @@ fn load(slot: usize, base: usize, path: &CStr) -> Result<Library, String> {
         return Err(missing("H5Epush2"));
     }
     let is_terminating = find(c"H5is_library_terminating");
+    let (get, set) = (find(c"H5Eget_auto1"), find(c"H5Eset_auto1"));
+    // SAFETY: functions of HDF5 by these names have these declarations; null is none.
+    let (get, set) = unsafe {
+        (
+            std::mem::transmute::<*mut c_void, Option<GetPrinting>>(get),
+            std::mem::transmute::<*mut c_void, Option<SetPrinting>>(set),
+        )
+    };
+    let old_printing = get.zip(set);
     // SAFETY: functions of HDF5 by these names have these declarations.
     let (push, is_terminating) = unsafe {
         (
@@ -138,5 +154,5 @@ fn load(slot: usize, base: usize, path: &CStr) -> Result<Library, String> {
     };
     let drivers = Mutex::new(Drivers { ours: NO_ID, plain: NO_ID });
     let error_classes = Mutex::new(None);
-    Ok(Library { slot, base, symbols, push, is_terminating, drivers, error_classes })
+    Ok(Library { slot, base, symbols, push, is_terminating, old_printing, drivers, error_classes })
 }

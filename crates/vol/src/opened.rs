@@ -57,11 +57,20 @@ pub fn unshare(library: &Library, key: Option<Key>) {
 
 /// Which file a descriptor is of.
 pub fn key_of(fd: RawFd) -> Option<Key> {
+    status_of(fd).map(|status| (status.st_dev, status.st_ino))
+}
+
+/// How many bytes it has now.
+pub fn len_of(fd: RawFd) -> Option<u64> {
+    status_of(fd).and_then(|status| u64::try_from(status.st_size).ok())
+}
+
+fn status_of(fd: RawFd) -> Option<libc::stat> {
     // SAFETY: plain numbers, for which zero is a value.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: the block is ours.
     let done = unsafe { libc::fstat(fd, &raw mut stat) } == 0;
-    done.then_some((stat.st_dev, stat.st_ino))
+    done.then_some(stat)
 }
 
 /// Knows a file from now on; `None`: the system has no thread for what goes on behind programs.

@@ -171,6 +171,10 @@ symbols! {
     stack_take "H5Eget_current_stack"() -> Id;
     stack_set "H5Eset_current_stack"(Id) -> Status;
     stack_create "H5Ecreate_stack"() -> Id;
+    stack_count "H5Eget_num"(Id) -> isize;
+    printing_is_new "H5Eauto_is_v2"(Id, *mut c_uint) -> Status;
+    printing_get "H5Eget_auto2"(Id, *mut Ptr, *mut Ptr) -> Status;
+    printing_set "H5Eset_auto2"(Id, Ptr, Ptr) -> Status;
     class_register "H5Eregister_class"(Text, Text, Text) -> Id;
     message_create "H5Ecreate_msg"(Id, c_int, Text) -> Id;
 }

@@ -274,6 +274,11 @@ impl WriteBehind {
         self.is_orphaned() || self.shared.state.lock().is_quiet(file)
     }
 
+    /// Whether some write of a file has ever failed: it may be shorter than it was to be.
+    pub fn has_failed(&self, file: FileId) -> bool {
+        self.shared.state.lock().has_failed(file)
+    }
+
     /// Waits for the writes that a range overlaps, then calls `read`, before any later write to
     /// the range begins.
     ///

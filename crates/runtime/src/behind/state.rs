@@ -82,6 +82,8 @@ pub(super) struct File {
     /// Failures that nobody has taken.
     failures: Vec<Failed>,
     pub(super) fetched: Fetched,
+    /// There was one, taken or not.
+    has_failed: bool,
 }
 
 pub(super) enum Work {
@@ -134,8 +136,8 @@ impl State {
         self.next_file += 1;
         let name = Arc::from(name);
         let (datum, tasks, copied, failures) = (None, 0, 0, Vec::new());
-        let fetched = Fetched::default();
-        let file = File { fd, name, rules, datum, tasks, copied, failures, fetched };
+        let (has_failed, fetched) = (false, Fetched::default());
+        let file = File { fd, name, rules, datum, tasks, copied, failures, has_failed, fetched };
         self.files.insert(id, file);
         id
     }
@@ -376,6 +378,7 @@ impl State {
             }
             None => file.failures.push(failed.clone()),
         }
+        file.has_failed = true;
         self.graph.poison(task, &failed);
         self.graph.remove(task);
     }
@@ -419,6 +422,10 @@ impl State {
         })
     }
 
+    pub(super) fn has_failed(&self, file: FileId) -> bool {
+        self.files.get(&file).is_some_and(|file| file.has_failed)
+    }
+
     pub(super) fn under_way(&self, file: FileId) -> usize {
         self.files.get(&file).map_or(0, |file| file.tasks - file.fetched.under_way())
     }
@@ -455,12 +462,11 @@ impl State {
         self.blocks.clear();
     }
 
-    /// In a child: nothing of this will ever end.
-    pub(super) fn orphan(&mut self) {
-        let state = std::mem::replace(self, State::new(Box::new(NoEngine)));
-        self.next_file = state.next_file;
-        // The engine belongs to threads of the parent, and so may what waits for it.
-        std::mem::forget(state);
+    /// What a child has in its place: nothing of this will ever end there.
+    pub(super) fn orphan(&self) -> State {
+        let mut state = State::new(Box::new(NoEngine));
+        state.next_file = self.next_file;
+        state
     }
 }
 

@@ -1,7 +1,7 @@
 //! Writes behind the caller against a plain model of the file; failures; memory; a child.
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
@@ -135,6 +135,29 @@ fn a_failure_is_told_once_to_who_drains_and_to_every_reader_until_then() {
 }
 
 #[test]
+fn what_stops_in_the_middle_fails_with_the_cause_of_its_rest() {
+    // SAFETY: a name that ends with a zero; the descriptor is new.
+    let sealed = unsafe {
+        let fd = libc::memfd_create(c"sealed".as_ptr(), libc::MFD_ALLOW_SEALING);
+        File::from_raw_fd(fd)
+    };
+    sealed.set_len(8192).unwrap();
+    // SAFETY: a descriptor and a number.
+    let status = unsafe { libc::fcntl(sealed.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_GROW) };
+    assert_eq!(status, 0);
+    let behind = WriteBehind::new().unwrap();
+    let file = behind.add(sealed.as_raw_fd(), "sealed", rules(1 << 20));
+    behind.write(file, 0, &[7; 12288], &label(), None).unwrap();
+    let failures = behind.drain(file).unwrap_err();
+    assert_eq!(failures[0].errno, Errno(libc::EPERM));
+    assert!(behind.has_failed(file));
+    let mut seen = [0; 8192];
+    sealed.read_exact_at(&mut seen, 0).unwrap();
+    assert_eq!(seen, [7; 8192]);
+    behind.forget(file).unwrap();
+}
+
+#[test]
 fn writes_after_a_failed_one_go_on_and_those_elsewhere_are_not_touched() {
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let behind = WriteBehind::new().unwrap();
@@ -240,4 +263,41 @@ fn a_child_is_refused_and_finds_what_was_written_before() {
     let mut seen = [0; 2];
     on_disk.read_exact_at(&mut seen, 0).unwrap();
     assert_eq!(seen, [9, 7]);
+}
+
+#[test]
+fn a_child_gets_the_lock_whoever_waited_for_it_at_the_fork() {
+    let behind = global().unwrap();
+    let on_disk = new_file();
+    let file = behind.add(on_disk.as_raw_fd(), "f", rules(1 << 20));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    behind.copied_bytes();
+                }
+            });
+        }
+        let forks: Vec<i32> = (0..50)
+            .map(|_| {
+                behind.write(file, 0, &[5; 100], &label(), None).unwrap();
+                // SAFETY: as in the test above.
+                let child = unsafe { libc::fork() };
+                if child == 0 {
+                    let own = behind.add(on_disk.as_raw_fd(), "own", rules(1));
+                    let is_quiet = behind.is_quiet(own) && behind.forget(own).is_ok();
+                    // SAFETY: ends the child.
+                    unsafe { libc::_exit(i32::from(!is_quiet)) };
+                }
+                let mut status = 0;
+                // SAFETY: waits for the child made above.
+                unsafe { libc::waitpid(child, &raw mut status, 0) };
+                status
+            })
+            .collect();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(forks.iter().all(|status| *status == 0), "{forks:?}");
+    });
+    behind.forget(file).unwrap();
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use engine::Completion;
+use parking_lot::{Condvar, Mutex};
 
 use super::{Shared, GLOBAL, IDLE_S_MAX};
 
@@ -114,13 +115,18 @@ extern "C" fn in_parent() {
     unsafe { behind.shared.state.force_unlock() };
 }
 
+/// The lock is not given back but made anew: a thread of the parent may have waited for it, and
+/// would be handed it here, where it is not.
 extern "C" fn in_child() {
     let Some(behind) = GLOBAL.get() else { return };
-    behind.shared.orphaned.store(true, Ordering::Relaxed);
-    // SAFETY: the one thread of the child is the one that took the lock in `before`, and the
-    // guard was given up there.
+    let Shared { state, changed, orphaned, .. } = &*behind.shared;
+    orphaned.store(true, Ordering::Relaxed);
+    // SAFETY: the one thread of the child is the one that took the lock in `before`, so nobody has
+    // a reference into either; both are made to be changed behind a shared reference. What they
+    // were is not dropped: it belongs to threads of the parent.
     unsafe {
-        (*behind.shared.state.data_ptr()).orphan();
-        behind.shared.state.force_unlock();
+        let orphan = (*state.data_ptr()).orphan();
+        (&raw const *state).cast_mut().write(Mutex::new(orphan));
+        (&raw const *changed).cast_mut().write(Condvar::new());
     }
 }

@@ -1,0 +1,127 @@
+/* A device that takes no more in the middle of queued writes: told once, at the right place. */
+
+#define _GNU_SOURCE
+#include "trap.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+enum { COUNT = 1 << 18 };
+
+/* A file whose dataset `a` is flushed, and one whose `b` is queued and will fail. */
+static hid_t with_a_failed_write(int error, size_t bytes_min) {
+    hid_t file = new_file("a.h5");
+    hid_t good = new_dataset(file, "a", COUNT), bad = new_dataset(file, "b", COUNT);
+    write_numbers(good, 1, COUNT);
+    CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) >= 0);
+    gate_fail(error, bytes_min);
+    write_numbers(bad, 2, COUNT);
+    CHECK(H5Dclose(good) >= 0 && H5Dclose(bad) >= 0);
+    return file;
+}
+
+static bool is_said(int error) {
+    const char *said = stack_text(H5E_DEFAULT);
+    return strstr(said, "a.h5") && strstr(said, "/b") && strstr(said, "write of a dataset") &&
+           strstr(said, strerror(error));
+}
+
+static void a_flush_tells_once_what_failed(void) {
+    hid_t file = with_a_failed_write(ENOSPC, 1 << 16);
+    CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) < 0);
+    CHECK(is_said(ENOSPC));
+    gate_open();
+    CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) >= 0);
+    CHECK(H5Fclose(file) >= 0);
+    check_file("a.h5", "a", 1, COUNT);
+}
+
+static void a_flush_of_a_dataset_tells_it_too(void) {
+    hid_t file = with_a_failed_write(EIO, 1 << 16);
+    hid_t dataset = H5Dopen2(file, "b", H5P_DEFAULT);
+    CHECK(H5Dflush(dataset) < 0);
+    CHECK(is_said(EIO));
+    gate_open();
+    CHECK(H5Dclose(dataset) >= 0 && H5Fclose(file) >= 0);
+    check_file("a.h5", "a", 1, COUNT);
+}
+
+static void a_close_tells_what_failed(void) {
+    hid_t file = with_a_failed_write(ENOSPC, 1 << 16);
+    CHECK(H5Fclose(file) < 0);
+    CHECK(is_said(ENOSPC));
+    gate_open();
+    check_file("a.h5", "a", 1, COUNT);
+}
+
+static void a_close_on_a_device_that_takes_nothing_ends(void) {
+    hid_t file = with_a_failed_write(ENOSPC, 0);
+    CHECK(H5Fclose(file) < 0);
+    CHECK(strstr(stack_text(H5E_DEFAULT), strerror(ENOSPC)) != NULL);
+}
+
+static void a_read_of_what_is_lost_says_so_and_others_go_on(void) {
+    hid_t file = with_a_failed_write(EIO, 1 << 16);
+    hid_t dataset = H5Dopen2(file, "b", H5P_DEFAULT);
+    int *found = numbers(0, COUNT);
+    CHECK(H5Dread(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, found) < 0);
+    CHECK(is_said(EIO));
+    check_numbers(file, "a", 1, COUNT);
+    gate_open();
+    CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) < 0);
+    write_numbers(dataset, 3, COUNT);
+    CHECK(H5Dclose(dataset) >= 0 && H5Fclose(file) >= 0);
+    check_file("a.h5", "b", 3, COUNT);
+}
+
+static void a_limit_on_the_size_of_files_is_such_a_device(void) {
+    signal(SIGXFSZ, SIG_IGN);
+    hid_t file = new_file("a.h5");
+    hid_t good = new_dataset(file, "a", COUNT), bad = new_dataset(file, "b", COUNT);
+    write_numbers(good, 1, COUNT);
+    CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) >= 0);
+    struct rlimit limit = {(3 * COUNT * sizeof(int)) / 2, RLIM_INFINITY};
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    write_numbers(bad, 2, COUNT);
+    CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) < 0);
+    CHECK(is_said(EFBIG));
+    limit.rlim_cur = RLIM_INFINITY;
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CHECK(H5Dclose(good) >= 0 && H5Dclose(bad) >= 0 && H5Fclose(file) >= 0);
+    check_file("a.h5", "a", 1, COUNT);
+}
+
+static void a_small_file_system_runs_full(void) {
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+        trap_skip("mounting needs root");
+    CHECK(mkdir("small", 0700) == 0);
+    if (mount("none", "small", "tmpfs", 0, "size=6m") != 0)
+        trap_skip("no tmpfs can be mounted");
+    hid_t file = new_file("small/a.h5");
+    hid_t good = new_dataset(file, "a", COUNT), bad = new_dataset(file, "b", 16 * COUNT);
+    write_numbers(good, 1, COUNT);
+    CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) >= 0);
+    write_numbers(bad, 2, 16 * COUNT);
+    CHECK(H5Dclose(good) >= 0 && H5Dclose(bad) >= 0);
+    CHECK(H5Fclose(file) < 0);
+    CHECK(is_said(ENOSPC));
+    check_file("small/a.h5", "a", 1, COUNT);
+}
+
+const struct trap FULL[] = {
+    {"a_flush_tells_once_what_failed", a_flush_tells_once_what_failed},
+    {"a_flush_of_a_dataset_tells_it_too", a_flush_of_a_dataset_tells_it_too},
+    {"a_close_tells_what_failed", a_close_tells_what_failed},
+    {"a_close_on_a_device_that_takes_nothing_ends", a_close_on_a_device_that_takes_nothing_ends},
+    {"a_read_of_what_is_lost_says_so_and_others_go_on",
+     a_read_of_what_is_lost_says_so_and_others_go_on},
+    {"a_limit_on_the_size_of_files_is_such_a_device",
+     a_limit_on_the_size_of_files_is_such_a_device},
+    {"a_small_file_system_runs_full", a_small_file_system_runs_full},
+    {NULL, NULL},
+};
