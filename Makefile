@@ -136,6 +136,10 @@ ci: lint tidy test sim power ## Everything that must pass before a commit
 test-native: ## Test the C interface: every program with every engine, the symbols, an installation
 	cargo test --locked --package alongside-capi --package alongside-preload
 
+.PHONY: test-hdf5-packages
+test-hdf5-packages: $(PACKAGE) ## h5py's and h5netcdf's own tests, natively and under the connector
+	$(PY) -m tests.hdf5.packages
+
 .PHONY: test-hdf5-own
 test-hdf5-own: $(PY) ## HDF5's own tests and C traps under the connector (Debian; downloads)
 	cargo build --quiet --release --locked --package alongside-vol

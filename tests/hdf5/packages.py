@@ -1,8 +1,8 @@
 """`python -m tests.hdf5.packages`: h5py's and h5netcdf's own tests, natively and under ours.
 
 For each version of h5py an environment of its own with the wheel as it is published, kept in the
-system's folder for temporary files. Every test must end as it does without the connector: also with every byte
-written behind the program. Exit code 1, and the tests that differ, if one does not.
+system's folder for temporary files. Every test must end as it does without the connector, also with
+every byte written behind the program. Exit code 1, and the tests that differ, if one does not.
 """
 
 from __future__ import annotations
