@@ -13,7 +13,7 @@ import sys
 from dataclasses import asdict
 
 from tests.hdf5 import random_programs, suites, traps
-from tests.hdf5.library import KEPT, VERSIONS, Build, MissingError, build
+from tests.hdf5.builds import KEPT, VERSIONS, Build, MissingError, build
 
 PARTS = ("api", "traps", "random", "programs")
 SEEDS = 100

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.hdf5.library import Build
+from tests.hdf5.builds import Build
 from tests.hdf5.suites import CONNECTOR, environment
 from tests.hdf5.traps import USUAL, compile_one
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.hdf5.library import ROOT, Build
+from tests.hdf5.builds import ROOT, Build
 
 CONNECTOR = "alongside under_vol=0;under_info={};behind=1"
 """Every byte goes behind the program."""

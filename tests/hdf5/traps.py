@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.hdf5.library import ROOT, Build
+from tests.hdf5.builds import ROOT, Build
 from tests.hdf5.suites import CONNECTOR, environment
 
 SOURCES = ROOT / "tests" / "hdf5" / "traps"

@@ -2,55 +2,21 @@
 
 use std::ffi::c_void;
 
-use crate::abi::{BlobClass, OptionalArgs, Ptr, Status};
-use crate::object::Object;
+use crate::abi::{BlobClass, OptionalArgs, Ptr};
+use crate::forward::ask;
 
 pub const CLASS: BlobClass = BlobClass { put, get, specific, optional };
 
-unsafe extern "C" fn put(
-    object: Ptr,
-    buffer: *const c_void,
-    size: usize,
-    blob: Ptr,
-    context: Ptr,
-) -> Status {
-    // SAFETY: HDF5 passes an object of ours; what else it passes goes on as it is.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.blob_put;
-        call(object.below, object.container.below, buffer, size, blob, context)
-    }
+ask! {
+    put = blob_put,
+    (; buffer: *const c_void, size: usize, blob: Ptr, context: Ptr)
 }
 
-unsafe extern "C" fn get(
-    object: Ptr,
-    blob: *const c_void,
-    buffer: Ptr,
-    size: usize,
-    context: Ptr,
-) -> Status {
-    // SAFETY: as in `put`.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.blob_get;
-        call(object.below, object.container.below, blob, buffer, size, context)
-    }
+ask! {
+    get = blob_get,
+    (; blob: *const c_void, buffer: Ptr, size: usize, context: Ptr)
 }
 
-unsafe extern "C" fn specific(object: Ptr, blob: Ptr, args: Ptr) -> Status {
-    // SAFETY: as in `put`.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.blob_specific;
-        call(object.below, object.container.below, blob, args)
-    }
-}
+ask! { specific = blob_specific, (; blob: Ptr, args: Ptr) }
 
-unsafe extern "C" fn optional(object: Ptr, blob: Ptr, args: *mut OptionalArgs) -> Status {
-    // SAFETY: as in `put`.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.blob_optional;
-        call(object.below, object.container.below, blob, args)
-    }
-}
+ask! { optional = blob_optional, (; blob: Ptr, args: *mut OptionalArgs) }

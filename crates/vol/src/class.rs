@@ -3,11 +3,11 @@
 use std::sync::OnceLock;
 
 use crate::abi::{
-    Class, Id, InfoClass, IntrospectClass, OptionalArgs, Ptr, Req, RequestClass, Status, WrapClass,
+    Class, Id, InfoClass, IntrospectClass, OptionalArgs, RequestClass, Status, WrapClass,
     CAPABILITY_ASYNC, DONE, VOL_VERSION,
 };
+use crate::forward::act;
 use crate::library::{self, Library, LIBRARIES_MAX};
-use crate::object::Object;
 use crate::{
     attribute, blob, dataset, datatype, driver, file, group, info, introspect, link, objects,
     request, token, wrap,
@@ -88,11 +88,4 @@ unsafe extern "C" fn terminate<const SLOT: usize>() -> Status {
     DONE
 }
 
-unsafe extern "C" fn optional(object: Ptr, args: *mut OptionalArgs, list: Id, req: Req) -> Status {
-    // SAFETY: HDF5 passes an object of ours; what else it passes goes on as it is.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.optional;
-        object.act("call for a connector", req, |it, below, req| call(it, below, args, list, req))
-    }
-}
+act! { optional = optional, "call for a connector", (; args: *mut OptionalArgs) }

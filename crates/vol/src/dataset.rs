@@ -2,10 +2,9 @@
 //! that the program lends is used where it is.
 
 use crate::abi::{
-    AnyArgs, DatasetClass, Id, Location, OptionalArgs, Ptr, Req, Status, Text, DATASET_FLUSH,
-    FAILED,
+    DatasetClass, Id, Location, OptionalArgs, Ptr, Req, Status, Text, DATASET_FLUSH, FAILED,
 };
-use crate::file::flushed;
+use crate::forward::{act, change, close, open};
 use crate::lend::lent;
 use crate::object::{act, Container, Object};
 use crate::{scope, stack};
@@ -13,46 +12,17 @@ use crate::{scope, stack};
 pub const CLASS: DatasetClass =
     DatasetClass { create, open, read, write, get, specific, optional, close };
 
-unsafe extern "C" fn create(
-    object: Ptr,
-    location: *const Location,
-    name: Text,
-    link: Id,
-    kind: Id,
-    space: Id,
-    creation: Id,
-    access: Id,
-    list: Id,
-    req: Req,
-) -> Ptr {
-    // SAFETY: HDF5 passes an object of ours and a name; what else it passes goes on as it is.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.dataset_create;
-        let made = object.act("create of a dataset", req, |it, below, req| {
-            call(it, location, below, name, link, kind, space, creation, access, list, req)
-        });
-        Object::wrap(&object.container, made, object.path_to(name))
-    }
+open! {
+    create = dataset_create, "create of a dataset",
+    (location: *const Location;
+     name: Text, link: Id, kind: Id, space: Id, creation: Id, access: Id),
+    object => object.path_to(name)
 }
 
-unsafe extern "C" fn open(
-    object: Ptr,
-    location: *const Location,
-    name: Text,
-    access: Id,
-    list: Id,
-    req: Req,
-) -> Ptr {
-    // SAFETY: as in `create`.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.dataset_open;
-        let made = object.act("open of a dataset", req, |it, below, req| {
-            call(it, location, below, name, access, list, req)
-        });
-        Object::wrap(&object.container, made, object.path_to(name))
-    }
+open! {
+    open = dataset_open, "open of a dataset",
+    (location: *const Location; name: Text, access: Id),
+    object => object.path_to(name)
 }
 
 /// Passes a transfer of some datasets of one file on.
@@ -76,7 +46,7 @@ unsafe fn transfer(
     let is_one =
         datasets.iter().all(|it| unsafe { Object::of(*it) }.container.below == container.below);
     if !is_one {
-        stack::push_here(container.library, "datasets of different connectors in one transfer");
+        stack::push_here(container.hdf5, "datasets of different connectors in one transfer");
         return FAILED;
     }
     act(container, operation, Some(&first.path), req, |req| {
@@ -98,7 +68,7 @@ unsafe extern "C" fn read(
     unsafe {
         let datasets = std::slice::from_raw_parts(datasets, count);
         transfer("read of a dataset", datasets, req, |container, below, req| {
-            let call = container.library.symbols.dataset_read;
+            let call = container.hdf5.symbols.dataset_read;
             call(count, below, container.below, kinds, memory, spaces, list, buffers, req)
         })
     }
@@ -119,7 +89,7 @@ unsafe extern "C" fn write(
         let datasets = std::slice::from_raw_parts(datasets, count);
         let lent = lent(datasets, kinds, memory, spaces, list, buffers);
         transfer("write of a dataset", datasets, req, |container, below, req| {
-            let call = container.library.symbols.dataset_write;
+            let call = container.hdf5.symbols.dataset_write;
             scope::lend(&lent, || {
                 call(count, below, container.below, kinds, memory, spaces, list, buffers, req)
             })
@@ -127,47 +97,12 @@ unsafe extern "C" fn write(
     }
 }
 
-unsafe extern "C" fn get(object: Ptr, args: Ptr, list: Id, req: Req) -> Status {
-    // SAFETY: as in `create`.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.dataset_get;
-        object.act("query of a dataset", req, |it, below, req| call(it, below, args, list, req))
-    }
+act! { get = dataset_get, "query of a dataset", (; args: Ptr) }
+
+change! { specific = dataset_specific, "change of a dataset", (), flush = DATASET_FLUSH }
+
+act! {
+    optional = dataset_optional, "call for a dataset", (; args: *mut OptionalArgs)
 }
 
-unsafe extern "C" fn specific(object: Ptr, args: Ptr, list: Id, req: Req) -> Status {
-    // SAFETY: as in `create`. A refresh may replace the object: the container is kept.
-    unsafe {
-        let is_flush = (*args.cast::<AnyArgs>()).operation == DATASET_FLUSH;
-        let object = Object::of(object);
-        let container = object.container.clone();
-        let call = container.library.symbols.dataset_specific;
-        let status = object
-            .act("change of a dataset", req, |it, below, req| call(it, below, args, list, req));
-        flushed(&container, status, is_flush)
-    }
-}
-
-unsafe extern "C" fn optional(object: Ptr, args: *mut OptionalArgs, list: Id, req: Req) -> Status {
-    // SAFETY: as in `create`.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.dataset_optional;
-        object.act("call for a dataset", req, |it, below, req| call(it, below, args, list, req))
-    }
-}
-
-unsafe extern "C" fn close(object: Ptr, list: Id, req: Req) -> Status {
-    // SAFETY: as in `create`; closed, HDF5 forgets the object.
-    unsafe {
-        let ours = Object::of(object);
-        let call = ours.container.library.symbols.dataset_close;
-        let status =
-            ours.act("close of a dataset", req, |it, below, req| call(it, below, list, req));
-        if status >= 0 {
-            Object::free(object);
-        }
-        status
-    }
-}
+close! { close = dataset_close, "close of a dataset" }

@@ -41,7 +41,7 @@ struct Ours {
     /// What HDF5 looks at. First, and alone at its address.
     public: DriverFile,
     below: File,
-    library: &'static Library,
+    hdf5: &'static Library,
     fd: c_int,
     key: Option<Key>,
     name: String,
@@ -216,7 +216,7 @@ unsafe extern "C" fn open<const SLOT: usize>(
     let mut ours = Box::new(Ours {
         public: DriverFile::new(),
         below,
-        library,
+        hdf5: library,
         fd: -1,
         key: None,
         name,
@@ -240,12 +240,12 @@ unsafe extern "C" fn open<const SLOT: usize>(
 unsafe extern "C" fn close(file: File) -> Status {
     // SAFETY: HDF5 passes what `open` gave, and forgets it.
     let mut ours = unsafe { Box::from_raw(file.cast::<Ours>()) };
-    opened::unshare(ours.library, ours.key);
+    opened::unshare(ours.hdf5, ours.key);
     let written = ours.end();
     // SAFETY: the file below is open, and nobody uses it any more.
-    let close = || unsafe { (ours.library.symbols.driver_close)(ours.below) };
-    let closed = stack::quietly(ours.library, close);
-    match told(ours.library, written) {
+    let close = || unsafe { (ours.hdf5.symbols.driver_close)(ours.below) };
+    let closed = stack::quietly(ours.hdf5, close);
+    match told(ours.hdf5, written) {
         FAILED => FAILED,
         _ => closed,
     }
@@ -271,13 +271,13 @@ impl Ours {
             return None;
         }
         let rules = Rules { limit_bytes: self.settings.limit_bytes() };
-        opened::begin(self.library, self.key?, self.fd, &self.name, rules)
+        opened::begin(self.hdf5, self.key?, self.fd, &self.name, rules)
     }
 
     /// Where writes go behind the program.
     fn behind(&self) -> Option<Opened> {
         let key = self.key?;
-        self.opened.filter(|_| !opened::is_shared(self.library, key))
+        self.opened.filter(|_| !opened::is_shared(self.hdf5, key))
     }
 
     /// Whether there is nothing under way that a small write could disturb.
@@ -374,7 +374,7 @@ unsafe extern "C" fn read(
     match behind.read(file, address, size as u64, plainly) {
         Ok(status) => status,
         Err(failed) => {
-            stack::push_here(ours.library, &format!("what is to be read is lost: {failed}"));
+            stack::push_here(ours.hdf5, &format!("what is to be read is lost: {failed}"));
             FAILED
         }
     }
@@ -383,7 +383,7 @@ unsafe extern "C" fn read(
 unsafe extern "C" fn flush(file: File, _list: Id, _is_closing: bool) -> Status {
     // SAFETY: HDF5 passes its file.
     let ours = unsafe { of(file) };
-    told(ours.library, ours.drain())
+    told(ours.hdf5, ours.drain())
 }
 
 unsafe extern "C" fn truncate(file: File, _list: Id, _is_closing: bool) -> Status {
@@ -395,7 +395,7 @@ unsafe extern "C" fn truncate(file: File, _list: Id, _is_closing: bool) -> Statu
         // What is written after this would make the file longer again.
         let drained = ours.drain();
         if drained.is_err() {
-            return told(ours.library, drained);
+            return told(ours.hdf5, drained);
         }
         if let Some(Opened { behind, file }) = ours.opened {
             behind.drop_fetched(file);
@@ -411,7 +411,7 @@ unsafe extern "C" fn truncate(file: File, _list: Id, _is_closing: bool) -> Statu
     if unsafe { libc::ftruncate(ours.fd, wanted as i64) } == -1 {
         let why = std::io::Error::last_os_error();
         let message = format!("{}: it cannot be made {wanted} bytes long: {why}", ours.name);
-        stack::push_here(ours.library, &message);
+        stack::push_here(ours.hdf5, &message);
         return FAILED;
     }
     ours.end = wanted;

@@ -55,7 +55,8 @@ impl Lists {
                 }
             }
             let (connector, settings) = (known.connector, known.settings);
-            let container = Container { library, below: connector, files: Vec::new(), settings };
+            let container =
+                Container { hdf5: library, below: connector, files: Vec::new(), settings };
             Lists { container: Arc::new(container), below, info }
         }
     }
@@ -79,7 +80,7 @@ impl Lists {
 /// Whether nothing can be opened with this connector string; then the program is told.
 fn is_refused(container: &Container) -> bool {
     if container.settings.is_unreadable {
-        stack::push_here(container.library, "the connector string cannot be read");
+        stack::push_here(container.hdf5, "the connector string cannot be read");
     }
     container.settings.is_unreadable
 }
@@ -102,7 +103,7 @@ unsafe fn opened_with<const SLOT: usize>(
         if is_refused(container) {
             return std::ptr::null_mut();
         }
-        act(container, operation, None, req, |req| call(container.library, lists.below, req))
+        act(container, operation, None, req, |req| call(container.hdf5, lists.below, req))
     });
     // A request may hold the container already; then the files are not known to it, and waiting
     // for them is waiting for all.
@@ -150,7 +151,7 @@ unsafe extern "C" fn get(object: Ptr, args: Ptr, list: Id, req: Req) -> Status {
     // SAFETY: HDF5 passes an object of ours and a block.
     unsafe {
         let object = Object::of(object);
-        let library = object.container.library;
+        let library = object.container.hdf5;
         let status = object.act("query of a file", req, |it, below, req| {
             (library.symbols.file_get)(it, below, args, list, req)
         });
@@ -176,7 +177,7 @@ unsafe extern "C" fn specific<const SLOT: usize>(
         }
         let object = Object::of(object);
         let container = object.container.clone();
-        let call = container.library.symbols.file_specific;
+        let call = container.hdf5.symbols.file_specific;
         let status =
             object.act("flush of a file", req, |it, below, req| call(it, below, args, list, req));
         if status >= 0 && operation == FILE_REOPEN {
@@ -194,7 +195,7 @@ unsafe fn by_name<const SLOT: usize>(mut args: FileSpecificArgs, list: Id, req: 
         let lists = Lists::of::<SLOT>(args.words[1] as usize as Id);
         args.words[1] = lists.below as usize as Ptr;
         let container = &lists.container;
-        let call = container.library.symbols.file_specific;
+        let call = container.hdf5.symbols.file_specific;
         let status = match is_refused(container) {
             true => FAILED,
             false => act(container, "look at a file", None, req, |req| {
@@ -211,7 +212,7 @@ unsafe extern "C" fn optional(object: Ptr, args: *mut OptionalArgs, list: Id, re
     // SAFETY: HDF5 passes an object of ours and a block.
     unsafe {
         let object = Object::of(object);
-        let Container { library, ref files, .. } = *object.container;
+        let Container { hdf5: library, ref files, .. } = *object.container;
         if (*args).operation == FILE_START_SWMR {
             if let Err(failures) = opened::share(library, files) {
                 return driver::told(library, Err(failures));
@@ -227,7 +228,7 @@ unsafe extern "C" fn close(object: Ptr, list: Id, req: Req) -> Status {
     // SAFETY: HDF5 passes an object of ours; closed, it forgets it.
     unsafe {
         let ours = Object::of(object);
-        let call = ours.container.library.symbols.file_close;
+        let call = ours.container.hdf5.symbols.file_close;
         let status = ours.act("close of a file", req, |it, below, req| call(it, below, list, req));
         if status >= 0 {
             Object::free(object);
@@ -243,7 +244,7 @@ pub fn flushed(container: &Container, status: Status, is_flush: bool) -> Status 
         return status;
     }
     let files = Some(container.files.as_slice()).filter(|files| !files.is_empty());
-    match driver::told(container.library, opened::drain(Some(container.library), files)) {
+    match driver::told(container.hdf5, opened::drain(Some(container.hdf5), files)) {
         FAILED => FAILED,
         _ => status,
     }

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use crate::abi::{Class, Ptr, Status, CAPABILITY_ASYNC, DONE};
+use crate::forward::ask;
 use crate::info::Info;
 use crate::object::Object;
 use crate::{class, library};
@@ -15,10 +16,10 @@ pub unsafe extern "C" fn class(object: Ptr, level: c_int, found: *mut *const Cla
     unsafe {
         let object = Object::of(object);
         if level == LEVEL_CURRENT {
-            *found = class::of(object.container.library);
+            *found = class::of(object.container.hdf5);
             return DONE;
         }
-        let call = object.container.library.symbols.introspect_class;
+        let call = object.container.hdf5.symbols.introspect_class;
         call(object.below, object.container.below, level, found.cast())
     }
 }
@@ -42,16 +43,6 @@ pub unsafe extern "C" fn capabilities<const SLOT: usize>(
     }
 }
 
-pub unsafe extern "C" fn optional(
-    object: Ptr,
-    class: c_int,
-    operation: c_int,
-    flags: *mut u64,
-) -> Status {
-    // SAFETY: HDF5 passes an object of ours; what else it passes goes on as it is.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.introspect_optional;
-        call(object.below, object.container.below, class, operation, flags)
-    }
+ask! {
+    optional = introspect_optional, (; class: c_int, operation: c_int, flags: *mut u64)
 }

@@ -45,7 +45,7 @@ pub unsafe fn lent(
                 continue;
             }
             let points = points(dataset, *memory.add(at), *spaces.add(at));
-            let size = (dataset.container.library.symbols.type_size)(*kinds.add(at));
+            let size = (dataset.container.hdf5.symbols.type_size)(*kinds.add(at));
             let start = *buffers.add(at) as usize;
             let bytes = points.and_then(|points| points.checked_mul(size));
             if let Some(end) = bytes.and_then(|bytes| start.checked_add(bytes)) {
@@ -59,7 +59,7 @@ pub unsafe fn lent(
 /// Whether a write with this transfer list lends its buffer.
 unsafe fn is_lending(container: &Container, list: Id) -> bool {
     let by_default = container.settings.limit_bytes() == 0;
-    let (symbols, name) = (&container.library.symbols, c"alongside_limit".as_ptr());
+    let (symbols, name) = (&container.hdf5.symbols, c"alongside_limit".as_ptr());
     if list == DEFAULT {
         return by_default;
     }
@@ -75,7 +75,7 @@ unsafe fn is_lending(container: &Container, list: Id) -> bool {
 
 /// How many elements a buffer has.
 unsafe fn points(dataset: &Object, memory: Id, space: Id) -> Option<usize> {
-    let symbols = &dataset.container.library.symbols;
+    let symbols = &dataset.container.hdf5.symbols;
     // SAFETY: spaces of the program, or one that is closed here.
     unsafe {
         let count = match (memory, space) {

@@ -24,6 +24,7 @@ mod datatype;
 mod driver;
 mod errors;
 mod file;
+mod forward;
 mod group;
 mod info;
 mod introspect;

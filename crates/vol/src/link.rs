@@ -3,6 +3,7 @@
 use crate::abi::{
     Id, LinkClass, LinkCreateArgs, Location, OptionalArgs, Ptr, Req, Status, FAILED, LINK_HARD,
 };
+use crate::forward::act;
 use crate::object::{act, container_of, name_of, Object};
 
 pub const CLASS: LinkClass = LinkClass { create, copy, move_, get, specific, optional };
@@ -25,7 +26,7 @@ unsafe extern "C" fn create(
         if is_hard {
             (*args).current = Object::below_of(current);
         }
-        let call = container.library.symbols.link_create;
+        let call = container.hdf5.symbols.link_create;
         let it = Object::below_of(object);
         let status = act(container, "create of a link", None, req, |req| {
             call(args, it, location, container.below, link, access, list, req)
@@ -52,95 +53,42 @@ unsafe fn named(current: &Object, place: &Object, location: *const Location) {
     }
 }
 
-unsafe extern "C" fn copy(
-    from: Ptr,
-    from_location: *const Location,
-    to: Ptr,
-    to_location: *const Location,
-    link: Id,
-    access: Id,
-    list: Id,
-    req: Req,
-) -> Status {
-    // SAFETY: as in `create`.
-    unsafe {
-        let Some(container) = container_of(from, to) else { return FAILED };
-        let call = container.library.symbols.link_copy;
-        let (from, to, below) = (Object::below_of(from), Object::below_of(to), container.below);
-        act(container, "copy of a link", None, req, |req| {
-            call(from, from_location, to, to_location, below, link, access, list, req)
-        })
-    }
+/// A call that gives a link another place.
+macro_rules! relocate {
+    ($name:ident = $symbol:ident, $operation:literal) => {
+        unsafe extern "C" fn $name(
+            from: Ptr,
+            from_location: *const Location,
+            to: Ptr,
+            to_location: *const Location,
+            link: Id,
+            access: Id,
+            list: Id,
+            req: Req,
+        ) -> Status {
+            // SAFETY: as in `create`.
+            unsafe {
+                let Some(container) = container_of(from, to) else { return FAILED };
+                let call = container.hdf5.symbols.$symbol;
+                let (from, to) = (Object::below_of(from), Object::below_of(to));
+                act(container, $operation, None, req, |req| {
+                    let below = container.below;
+                    call(from, from_location, to, to_location, below, link, access, list, req)
+                })
+            }
+        }
+    };
 }
 
-unsafe extern "C" fn move_(
-    from: Ptr,
-    from_location: *const Location,
-    to: Ptr,
-    to_location: *const Location,
-    link: Id,
-    access: Id,
-    list: Id,
-    req: Req,
-) -> Status {
-    // SAFETY: as in `create`.
-    unsafe {
-        let Some(container) = container_of(from, to) else { return FAILED };
-        let call = container.library.symbols.link_move;
-        let (from, to, below) = (Object::below_of(from), Object::below_of(to), container.below);
-        act(container, "move of a link", None, req, |req| {
-            call(from, from_location, to, to_location, below, link, access, list, req)
-        })
-    }
-}
+relocate! { copy = link_copy, "copy of a link" }
 
-unsafe extern "C" fn get(
-    object: Ptr,
-    location: *const Location,
-    args: Ptr,
-    list: Id,
-    req: Req,
-) -> Status {
-    // SAFETY: as in `create`.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.link_get;
-        object.act("query of a link", req, |it, below, req| {
-            call(it, location, below, args, list, req)
-        })
-    }
-}
+relocate! { move_ = link_move, "move of a link" }
 
-unsafe extern "C" fn specific(
-    object: Ptr,
-    location: *const Location,
-    args: Ptr,
-    list: Id,
-    req: Req,
-) -> Status {
-    // SAFETY: as in `create`.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.link_specific;
-        object.act("change of links", req, |it, below, req| {
-            call(it, location, below, args, list, req)
-        })
-    }
-}
+act! { get = link_get, "query of a link", (location: *const Location; args: Ptr) }
 
-unsafe extern "C" fn optional(
-    object: Ptr,
-    location: *const Location,
-    args: *mut OptionalArgs,
-    list: Id,
-    req: Req,
-) -> Status {
-    // SAFETY: as in `create`.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.link_optional;
-        object.act("call for a link", req, |it, below, req| {
-            call(it, location, below, args, list, req)
-        })
-    }
+act! { specific = link_specific, "change of links", (location: *const Location; args: Ptr) }
+
+act! {
+    optional = link_optional, "call for a link",
+    (location: *const Location; args: *mut OptionalArgs)
 }

@@ -8,17 +8,18 @@ use runtime::behind::Name;
 use crate::abi::{Id, Location, Ptr, Req, Status, LOCATION_BY_NAME};
 use crate::info::Settings;
 use crate::library::Library;
+use crate::opened::Key;
 use crate::request::Request;
 use crate::scope::{Scope, Wanted};
 
 /// What all objects of a file share: the connector below. Its id is held while one of them lives.
 pub struct Container {
     /// Whose objects they are.
-    pub library: &'static Library,
+    pub hdf5: &'static Library,
     /// The connector below.
     pub below: Id,
     /// The files on disk that were opened with it: device and inode.
-    pub files: Vec<(u64, u64)>,
+    pub files: Vec<Key>,
     /// How it is written.
     pub settings: Settings,
 }
@@ -26,7 +27,7 @@ pub struct Container {
 impl Drop for Container {
     fn drop(&mut self) {
         // SAFETY: the id that was kept when this was made.
-        unsafe { (self.library.symbols.drop_id)(self.below) };
+        unsafe { (self.hdf5.symbols.drop_id)(self.below) };
     }
 }
 

@@ -2,30 +2,16 @@
 
 use std::ffi::c_int;
 
-use crate::abi::{
-    AnyArgs, Id, Location, ObjectClass, OptionalArgs, Ptr, Req, Status, Text, OBJECT_FLUSH,
-};
-use crate::file::flushed;
+use crate::abi::{Id, Location, ObjectClass, OptionalArgs, Ptr, Req, Status, Text, OBJECT_FLUSH};
+use crate::forward::{act, change, open};
 use crate::object::{name_of, Object};
 
 pub const CLASS: ObjectClass = ObjectClass { open, copy, get, specific, optional };
 
-unsafe extern "C" fn open(
-    object: Ptr,
-    location: *const Location,
-    opened: *mut c_int,
-    list: Id,
-    req: Req,
-) -> Ptr {
-    // SAFETY: HDF5 passes an object of ours; what else it passes goes on as it is.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.object_open;
-        let made = object.act("open of an object", req, |it, below, req| {
-            call(it, location, below, opened, list, req)
-        });
-        Object::wrap(&object.container, made, object.path_to(name_of(location)))
-    }
+open! {
+    open = object_open, "open of an object",
+    (location: *const Location; opened: *mut c_int),
+    object => object.path_to(name_of(location))
 }
 
 unsafe extern "C" fn copy(
@@ -42,7 +28,7 @@ unsafe extern "C" fn copy(
 ) -> Status {
     // SAFETY: as in `open`; both objects are there.
     unsafe {
-        let call = Object::of(from).container.library.symbols.object_copy;
+        let call = Object::of(from).container.hdf5.symbols.object_copy;
         let from = Object::below_of(from);
         Object::of(to).act("copy of an object", req, |to, below, req| {
             call(
@@ -62,56 +48,14 @@ unsafe extern "C" fn copy(
     }
 }
 
-unsafe extern "C" fn get(
-    object: Ptr,
-    location: *const Location,
-    args: Ptr,
-    list: Id,
-    req: Req,
-) -> Status {
-    // SAFETY: as in `open`.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.object_get;
-        object.act("query of an object", req, |it, below, req| {
-            call(it, location, below, args, list, req)
-        })
-    }
+act! { get = object_get, "query of an object", (location: *const Location; args: Ptr) }
+
+change! {
+    specific = object_specific, "change of an object",
+    (location: *const Location), flush = OBJECT_FLUSH
 }
 
-unsafe extern "C" fn specific(
-    object: Ptr,
-    location: *const Location,
-    args: Ptr,
-    list: Id,
-    req: Req,
-) -> Status {
-    // SAFETY: as in `open`. A refresh may replace the object: the container is kept.
-    unsafe {
-        let is_flush = (*args.cast::<AnyArgs>()).operation == OBJECT_FLUSH;
-        let object = Object::of(object);
-        let container = object.container.clone();
-        let call = container.library.symbols.object_specific;
-        let status = object.act("change of an object", req, |it, below, req| {
-            call(it, location, below, args, list, req)
-        });
-        flushed(&container, status, is_flush)
-    }
-}
-
-unsafe extern "C" fn optional(
-    object: Ptr,
-    location: *const Location,
-    args: *mut OptionalArgs,
-    list: Id,
-    req: Req,
-) -> Status {
-    // SAFETY: as in `open`.
-    unsafe {
-        let object = Object::of(object);
-        let call = object.container.library.symbols.object_optional;
-        object.act("call for an object", req, |it, below, req| {
-            call(it, location, below, args, list, req)
-        })
-    }
+act! {
+    optional = object_optional, "call for an object",
+    (location: *const Location; args: *mut OptionalArgs)
 }

@@ -72,7 +72,7 @@ pub unsafe extern "C" fn wait(request: Ptr, timeout_ns: u64, status: *mut c_int)
     match what {
         // SAFETY: a request of the connector below.
         What::Below(below) => unsafe {
-            (container.library.symbols.request_wait)(*below, container.below, timeout_ns, status)
+            (container.hdf5.symbols.request_wait)(*below, container.below, timeout_ns, status)
         },
         What::Ticket(ticket) => {
             // SAFETY: HDF5 wants the standing there.
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn notify(request: Ptr, tell: Notify, context: Ptr) -> Sta
     match what {
         // SAFETY: a request of the connector below.
         What::Below(below) => unsafe {
-            (container.library.symbols.request_notify)(*below, container.below, tell, context)
+            (container.hdf5.symbols.request_notify)(*below, container.below, tell, context)
         },
         // SAFETY: the program's function, with its argument.
         What::Ticket(ticket) => unsafe { tell(context, standing(ticket, FOREVER_NS)) },
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn cancel(request: Ptr, status: *mut c_int) -> Status {
     match what {
         // SAFETY: a request of the connector below.
         What::Below(below) => unsafe {
-            (container.library.symbols.request_cancel)(*below, container.below, status)
+            (container.hdf5.symbols.request_cancel)(*below, container.below, status)
         },
         What::Ticket(ticket) => {
             let standing = match standing(ticket, 0) {
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn cancel(request: Ptr, status: *mut c_int) -> Status {
 pub unsafe extern "C" fn specific(request: Ptr, args: *mut RequestSpecificArgs) -> Status {
     // SAFETY: HDF5 passes what we made.
     let (container, what) = unsafe { Request::of(request) };
-    let symbols = &container.library.symbols;
+    let symbols = &container.hdf5.symbols;
     let ticket = match what {
         // SAFETY: a request of the connector below.
         What::Below(below) => unsafe {
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn specific(request: Ptr, args: *mut RequestSpecificArgs) 
     // SAFETY: no arguments; the id is the program's.
     let stack = unsafe { (symbols.stack_create)() };
     if let Some(failed) = ticket.failed() {
-        stack::push(container.library, stack, &failed.to_string());
+        stack::push(container.hdf5, stack, &failed.to_string());
         opened::told(&failed);
     }
     args.words[0] = stack as usize as Ptr;
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn optional(request: Ptr, args: *mut OptionalArgs) -> Stat
     match what {
         // SAFETY: a request of the connector below.
         What::Below(below) => unsafe {
-            (container.library.symbols.request_optional)(*below, container.below, args)
+            (container.hdf5.symbols.request_optional)(*below, container.below, args)
         },
         What::Ticket(_) => FAILED,
     }
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn free(request: Ptr) -> Status {
     match &request.what {
         // SAFETY: a request of the connector below.
         What::Below(below) => unsafe {
-            (container.library.symbols.request_free)(*below, container.below)
+            (container.hdf5.symbols.request_free)(*below, container.below)
         },
         What::Ticket(_) => DONE,
     }

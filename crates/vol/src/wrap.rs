@@ -19,7 +19,7 @@ pub unsafe extern "C" fn get_object(object: *const c_void) -> Ptr {
     // SAFETY: HDF5 passes an object of ours.
     unsafe {
         let object = Object::of(object);
-        (object.container.library.symbols.get_object)(object.below, object.container.below)
+        (object.container.hdf5.symbols.get_object)(object.below, object.container.below)
     }
 }
 
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn get_context(object: *const c_void, context: *mut Ptr) -
         let object = Object::of(object);
         let container = object.container.clone();
         let mut below = std::ptr::null_mut();
-        let call = container.library.symbols.get_context;
+        let call = container.hdf5.symbols.get_context;
         let has_below = !object.below.is_null();
         if has_below && call(object.below, container.below, &raw mut below) < 0 {
             return FAILED;
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn wrap(object: Ptr, kind: c_int, context: Ptr) -> Ptr {
     // SAFETY: HDF5 passes an object of the last connector below, and a context of ours.
     unsafe {
         let Context { container, below } = &*context.cast();
-        let call = container.library.symbols.wrap;
+        let call = container.hdf5.symbols.wrap;
         let wrapped = call(object, kind, container.below, *below);
         Object::wrap(container, wrapped, Name::default())
     }
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn unwrap(object: Ptr) -> Ptr {
     // SAFETY: HDF5 passes an object of ours, and forgets it if this succeeds.
     unsafe {
         let ours = Object::of(object);
-        let call = ours.container.library.symbols.unwrap;
+        let call = ours.container.hdf5.symbols.unwrap;
         let below = call(ours.below, ours.container.below);
         if !below.is_null() {
             Object::free(object);
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn unwrap(object: Ptr) -> Ptr {
 pub unsafe extern "C" fn free_context(context: Ptr) -> Status {
     // SAFETY: HDF5 passes a context of ours, and forgets it.
     let context = unsafe { Box::from_raw(context.cast::<Context>()) };
-    let library = context.container.library;
+    let library = context.container.hdf5;
     stack::keep(library, || {
         if !context.below.is_null() {
             let call = library.symbols.free_context;

@@ -24,7 +24,7 @@ from alongside.hdf5.plugin import (
     connector,
     environment,
     identity,
-    library,
+    loaded,
 )
 
 __all__ = [
@@ -57,5 +57,5 @@ def wait(target: Any = None) -> None:
     """
     device, inode = (0, 0) if target is None else identity(target)
     text = ctypes.create_string_buffer(_TEXT_BYTES_MAX)
-    if library().alongside_hdf5_wait(device, inode, text, _TEXT_BYTES_MAX):
+    if loaded().alongside_hdf5_wait(device, inode, text, _TEXT_BYTES_MAX):
         raise OSError(text.value.decode(errors="replace"))

@@ -25,7 +25,7 @@ def prefetch(dataset: Any) -> int:
 
     """
     device, inode = plugin.identity(dataset)
-    library = plugin.library()
+    library = plugin.loaded()
     fetched = 0
     for offset, length in _ranges(dataset):
         taken = library.alongside_hdf5_fetch(device, inode, offset, length)

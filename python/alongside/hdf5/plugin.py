@@ -79,7 +79,7 @@ def check() -> None:
 
 
 @functools.cache
-def library() -> ctypes.CDLL:
+def loaded() -> ctypes.CDLL:
     """The plugin itself: the same that HDF5 has loaded, or will load."""
     check()
     found = ctypes.CDLL(str(PLUGIN))
