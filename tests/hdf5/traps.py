@@ -134,7 +134,7 @@ def run_traps(build: Build) -> list[Result]:
             case = f"{build.kind} native {name}"
             results.append(_run(case, [program, name], environment(None)))
     for wrong in WRONG:
-        command = [program, "the_first_call_fails"]
+        command = [program, "no_file_is_made"]
         results.append(_run(f"{build.kind} {wrong!r}", command, environment(wrong), lines=1))
     variables = environment(CONNECTOR) | {"ALONGSIDE_HDF5_LIMIT": "many"}
     command = [program, "a_file_is_written_and_read"]

@@ -125,7 +125,7 @@ fn parse(text: &str) -> Result<Said<'_>, String> {
         let (value, after) = match after.strip_prefix('{') {
             Some(inside) => {
                 let end = end_of_braces(inside).ok_or("a { has no }")?;
-                (&inside[..end], inside[end + 1..].trim_start_matches(';'))
+                (&inside[..end], after_brace(&inside[end + 1..]))
             }
             None => after.split_once(';').unwrap_or((after, "")),
         };
@@ -147,6 +147,17 @@ fn parse(text: &str) -> Result<Said<'_>, String> {
         rest = after.trim();
     }
     Ok(said)
+}
+
+/// What stands after a brace that is closed. HDF5's own pass-through connector, and those that were
+/// made from it, end the string for the connector below one byte too late: a stray last letter
+/// says nothing.
+fn after_brace(text: &str) -> &str {
+    match text.strip_prefix(';') {
+        Some(rest) => rest,
+        None if text.chars().count() <= 1 => "",
+        None => text,
+    }
 }
 
 /// Where the brace is closed that was opened before `text`.
@@ -243,12 +254,12 @@ pub unsafe extern "C" fn to_text<const SLOT: usize>(
         (symbols.free_memory)(inner.cast());
         let Settings { limit_bytes, behind_bytes, .. } = info.settings;
         let said = |key, bytes: Option<usize>| {
-            bytes.map(|bytes| format!(";{key}={bytes}")).unwrap_or_default()
+            bytes.map(|bytes| format!("{key}={bytes};")).unwrap_or_default()
         };
         let settings = said("limit", limit_bytes) + &said("behind", behind_bytes);
         let mut value = 0;
         (symbols.connector_value)(info.connector, &raw mut value);
-        let said = format!("under_vol={value};under_info={{{below}}}{settings}");
+        let said = format!("{settings}under_vol={value};under_info={{{below}}}");
         let said = CString::new(said).unwrap_or_default();
         let bytes = said.as_bytes_with_nul();
         let copy = (symbols.allocate)(bytes.len(), false).cast::<u8>();
@@ -312,4 +323,34 @@ unsafe fn of_said(library: &Library, said: &Said<'_>) -> Result<Info, String> {
         }
     }
     Ok(Info { connector, info, settings: said.settings })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parse, Said, Settings};
+
+    #[test]
+    fn a_string_says_what_is_below_and_the_settings() {
+        let settings =
+            Settings { limit_bytes: Some(2_000_000), behind_bytes: Some(1), ..Settings::default() };
+        let (connector, info) = (Some("0"), Some("under_vol=0;under_info={}"));
+        let wanted = Ok(Said { connector, info, settings });
+        for text in [
+            "limit=2MB;behind=1;under_vol=0;under_info={under_vol=0;under_info={}}",
+            " under_vol=0;under_info={under_vol=0;under_info={}};limit=2MB;behind=1; ",
+        ] {
+            assert_eq!(parse(text), wanted);
+        }
+    }
+
+    #[test]
+    fn one_stray_letter_after_a_closed_brace_says_nothing() {
+        let wanted = parse("under_vol=0;under_info={}");
+        assert!(wanted.is_ok());
+        assert_eq!(parse("under_vol=0;under_info={}\u{fffd}"), wanted);
+        assert_eq!(parse("under_vol=0;under_info={}x"), wanted);
+        for text in ["under_vol=0;under_info={}xy", "behind=1x", "x"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
 }

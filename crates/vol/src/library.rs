@@ -78,6 +78,7 @@ pub fn get<const SLOT: usize>() -> &'static Library {
 /// The library that called into this plugin.
 pub fn of_the_caller() -> Result<&'static Library, String> {
     let (base, path) = caller().ok_or("it is not known where it is loaded")?;
+    stay()?;
     let _one_at_a_time = ADDING.lock();
     for (slot, place) in LIBRARIES.iter().enumerate() {
         match place.get() {
@@ -90,6 +91,18 @@ pub fn of_the_caller() -> Result<&'static Library, String> {
         }
     }
     Err(format!("there are more than {LIBRARIES_MAX} of them in this process"))
+}
+
+/// Keeps this plugin in memory to the end of the process. HDF5 unloads plugins when it goes, and
+/// threads of ours may be about to begin.
+fn stay() -> Result<(), &'static str> {
+    let (_, path) = place_of(stay as *mut c_void).ok_or("it is not known where the plugin is")?;
+    let flags = libc::RTLD_NOLOAD | libc::RTLD_NODELETE | libc::RTLD_LAZY;
+    // SAFETY: nothing is loaded: what is there is marked.
+    match unsafe { libc::dlopen(path.as_ptr(), flags) }.is_null() {
+        true => Err("the plugin cannot be kept in memory"),
+        false => Ok(()),
+    }
 }
 
 /// Where an address is loaded: the base of its file, and the file's name.
