@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from alongside.hdf5 import later
+
 Job = _native.Assignment
 
 _loads = pickle.loads
@@ -191,6 +193,7 @@ class Body:
         self.job = job
         self.returns = job.returns
         self.values: dict[int, Any] = {}
+        self.promise: later.Promise | None = None
         self.limiters: dict[str, _native.Limiter] = {}
         arriving = serial.arriving
         arriving.inputs = self.input
@@ -233,11 +236,12 @@ class Body:
         """The body, here and now."""
         token, running = files.limiters.set(self.limiters), releasing.current.set(self)
         try:
-            result = self.function.body(*self.args, **self.kwargs)
-            if self.function.generates:
-                releasing.drive(self, result)
-                return None
-            return result
+            with _promise(self.written) as self.promise:
+                result = self.function.body(*self.args, **self.kwargs)
+                if self.function.generates:
+                    releasing.drive(self, result)
+                    return None
+                return result
         finally:
             files.limiters.reset(token)
             releasing.current.reset(running)
@@ -255,6 +259,8 @@ class Body:
             return None
         place = next(place for place, its in self.paths if its == path)
         self.check_made(place, path)
+        if self.promise is not None:
+            self.promise.settle()
         if self.job.durable:
             files.make_durable([path])
         self.closed[path] = files.stamp(path)
@@ -435,6 +441,15 @@ def begin_stream(job: Job, functions: Functions, parked: Parked, alone: bool) ->
         report(job, error)
         return
     producer.go_on(alone)
+
+
+def _promise(paths: list[str]) -> contextlib.AbstractContextManager[later.Promise | None]:
+    """What waits for the HDF5 files among these, if a program here uses the connector."""
+    if not paths or not (os.environ.get("HDF5_VOL_CONNECTOR") or "alongside.hdf5" in sys.modules):
+        return contextlib.nullcontext()
+    from alongside.hdf5 import later
+
+    return later.Promise(paths) if later.is_used() else contextlib.nullcontext()
 
 
 def _packed(name: str, what: str, value: Any) -> serial.Packed:

@@ -324,3 +324,60 @@ def test_any_program_sees_and_leaves_the_same(
         seen = perform(tmp_path / "ours.h5", operations)
     assert seen == expected
     assert (tmp_path / "ours.h5").read_bytes() == (tmp_path / "plain.h5").read_bytes()
+
+
+TASKS = """
+import sys, h5py, numpy as np, alongside as al
+ROWS = 4_000_000
+
+@al.io
+def make(path: al.FileOut, seed, limit=None, released=False):
+    if limit is not None:
+        import resource
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    with h5py.File(path, "w") as file:
+        file["a"] = np.arange(ROWS) * seed
+    if released:
+        al.release(path)
+
+@al.io
+def change(path: al.FileInOut):
+    with h5py.File(path, "r+") as file:
+        file["a"][0] = 77
+    with h5py.File(path, "r+") as file:
+        file["b"] = file["a"][:ROWS // 2]
+
+@al.task
+def look(path: al.FileIn):
+    with h5py.File(path) as file:
+        return [int(one[...].sum()) for one in file.values()]
+"""
+
+
+def test_dependents_of_a_task_see_the_whole_file_that_it_closed(tmp_path: Path) -> None:
+    program = TASKS + (
+        "with al.Session(workers=1):\n"
+        "    paths = [f'{sys.argv[1]}/{seed}.h5' for seed in range(1, 5)]\n"
+        "    for seed, path in enumerate(paths, 1):\n"
+        "        make(path, seed, released=seed % 2 == 0)\n"
+        "    change(paths[0])\n"
+        "    print([look(path).result() for path in paths])\n"
+    )
+    whole = [sum(range(4_000_000)) * seed for seed in range(1, 5)]
+    changed = [whole[0] + 77, sum(range(2_000_000)) + 77]
+    ended = run(program, tmp_path, **al.hdf5.environment())
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == f"{[changed, *([one] for one in whole[1:])]}\n"
+
+
+def test_a_task_whose_closed_file_could_not_be_written_fails(tmp_path: Path) -> None:
+    program = TASKS + (
+        "with al.Session(workers=1):\n"
+        "    make(sys.argv[1], 1, limit=4_000_000)\n"
+        "    print(look(sys.argv[1]).result())\n"
+    )
+    ended = run(program, tmp_path / "out.h5", **al.hdf5.environment())
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert "task 'make' failed" in ended.stderr
+    assert "were not written: EFBIG: File too large (write of a dataset /a)" in ended.stderr

@@ -7,13 +7,15 @@
 //!   into a quiet file is a plain write, which costs less than handing it over;
 //! - a read waits for the writes that it overlaps;
 //! - the end of the file counts what is not written yet; making it shorter waits for everything;
-//! - a flush and a close wait for everything, and fail with what went wrong.
+//! - a flush and a close wait for everything, and fail with what went wrong; the close of a file
+//!   that a task promised leaves that to the end of the task ([`crate::later`]).
 //!
 //! With other processes reading while we write (SWMR) the order of all writes matters: such files
 //! are written directly.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_uint, c_ulong, c_void, CStr};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
 use runtime::behind::{Failed, Rules};
@@ -23,6 +25,7 @@ use crate::abi::{
     DRIVER_VERSION, FAILED, MEMORY_MAP, NO_ID,
 };
 use crate::info::Settings;
+use crate::later::{self, Rest};
 use crate::library::{self, Library, LIBRARIES_MAX};
 use crate::opened::{self, Key, Opened};
 use crate::{errors, scope, stack};
@@ -51,6 +54,8 @@ struct Ours {
     /// Other processes read while we write.
     is_shared: bool,
     opened: Option<Opened>,
+    /// The task that makes the file, and a descriptor that outlives HDF5's.
+    later: Option<(u64, OwnedFd)>,
 }
 
 thread_local! {
@@ -198,6 +203,8 @@ unsafe extern "C" fn open<const SLOT: usize>(
 ) -> File {
     let library = library::get::<SLOT>();
     let symbols = &library.symbols;
+    // SAFETY: HDF5's text.
+    later::before_open(unsafe { CStr::from_ptr(name) });
     // SAFETY: HDF5's list and name; what is made here is closed here.
     let below = unsafe {
         let plain = (symbols.list_copy)(list);
@@ -224,6 +231,7 @@ unsafe extern "C" fn open<const SLOT: usize>(
         settings: SETTINGS.get().unwrap_or_default(),
         is_shared: flags & ACCESS_SWMR != 0,
         opened: None,
+        later: None,
     });
     ours.end = below!(ours, get_eof(0));
     let mut handle: Ptr = std::ptr::null_mut();
@@ -231,6 +239,7 @@ unsafe extern "C" fn open<const SLOT: usize>(
         // SAFETY: the plain driver's handle is its descriptor.
         ours.fd = unsafe { *handle.cast::<c_int>() };
         ours.key = opened::key_of(ours.fd);
+        ours.later = ours.make_later();
         ours.opened = ours.begin();
     }
     let _ = NEW.try_with(|new| new.borrow_mut().extend(ours.key));
@@ -241,10 +250,15 @@ unsafe extern "C" fn close(file: File) -> Status {
     // SAFETY: HDF5 passes what `open` gave, and forgets it.
     let mut ours = unsafe { Box::from_raw(file.cast::<Ours>()) };
     opened::unshare(ours.hdf5, ours.key);
-    let written = ours.end();
+    let rest = ours.rest();
+    let written = match &rest {
+        Some(_) => Ok(()),
+        None => ours.end(),
+    };
     // SAFETY: the file below is open, and nobody uses it any more.
     let close = || unsafe { (ours.hdf5.symbols.driver_close)(ours.below) };
     let closed = stack::quietly(ours.hdf5, close);
+    rest.into_iter().for_each(later::keep);
     match told(ours.hdf5, written) {
         FAILED => FAILED,
         _ => closed,
@@ -271,7 +285,17 @@ impl Ours {
             return None;
         }
         let rules = Rules { limit_bytes: self.settings.limit_bytes() };
-        opened::begin(self.hdf5, self.key?, self.fd, &self.name, rules)
+        let fd = self.later.as_ref().map_or(self.fd, |(_, fd)| fd.as_raw_fd());
+        opened::begin(self.hdf5, self.key?, fd, &self.name, rules)
+    }
+
+    /// Of a file that the task of this thread makes: what its bytes are written through, also when
+    /// HDF5 has closed it. Without a descriptor to spare its close waits.
+    fn make_later(&self) -> Option<(u64, OwnedFd)> {
+        let number = later::promised(self.key?)?;
+        // SAFETY: the descriptor is HDF5's, and open.
+        let fd = unsafe { BorrowedFd::borrow_raw(self.fd) };
+        Some((number, fd.try_clone_to_owned().ok()?))
     }
 
     /// Where writes go behind the program.
@@ -309,19 +333,25 @@ impl Ours {
         self.opened.is_some_and(|opened| opened.behind.has_failed(opened.file))
     }
 
-    /// The last of what is written behind the program. HDF5 does not open a file that is shorter
-    /// than it says inside; with a hole where bytes were lost, the rest can be read.
+    /// The last of what is written behind the program.
     fn end(&mut self) -> Result<(), Vec<Failed>> {
         let Some(opened) = self.opened else { return Ok(()) };
-        let drained = self.drain();
-        if self.has_failed() {
-            let wanted = below!(self, get_eoa(0));
-            let is_short = opened::len_of(self.fd).is_some_and(|len| len < wanted);
-            // SAFETY: a descriptor and a number. Without success the file stays as it is, and the
-            // failure before is told anyway.
-            is_short.then(|| unsafe { libc::ftruncate(self.fd, wanted as i64) });
+        opened::end_at(opened, self.fd, below!(self, get_eoa(0)))
+    }
+
+    /// Whether a close leaves what is not written to the end of the task that makes the file.
+    fn is_later(&self) -> bool {
+        self.later.is_some() && !self.has_failed() && !self.hdf5.is_terminating()
+    }
+
+    /// What is left of the file when HDF5 closes it.
+    fn rest(&mut self) -> Option<Rest> {
+        if !self.is_later() || self.is_quiet() {
+            return None;
         }
-        opened::end(opened).and(drained)
+        let (opened, key, len) = (self.opened?, self.key?, below!(self, get_eoa(0)));
+        let (number, fd) = self.later.take()?;
+        Some(Rest { number, key, opened, fd, len })
     }
 }
 
@@ -380,9 +410,12 @@ unsafe extern "C" fn read(
     }
 }
 
-unsafe extern "C" fn flush(file: File, _list: Id, _is_closing: bool) -> Status {
+unsafe extern "C" fn flush(file: File, _list: Id, is_closing: bool) -> Status {
     // SAFETY: HDF5 passes its file.
     let ours = unsafe { of(file) };
+    if is_closing && ours.is_later() {
+        return DONE;
+    }
     told(ours.hdf5, ours.drain())
 }
 
@@ -467,6 +500,10 @@ unsafe extern "C" fn lock(file: File, is_for_writing: bool) -> Status {
 unsafe extern "C" fn unlock(file: File) -> Status {
     // SAFETY: HDF5 passes its file.
     let ours = unsafe { of(file) };
+    if ours.is_later() && !ours.is_quiet() {
+        // It goes with the last descriptor, when all is written.
+        return DONE;
+    }
     below!(ours, unlock())
 }
 

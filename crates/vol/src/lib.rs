@@ -28,6 +28,7 @@ mod forward;
 mod group;
 mod info;
 mod introspect;
+mod later;
 mod lend;
 mod library;
 mod link;

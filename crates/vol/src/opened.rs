@@ -81,10 +81,18 @@ pub fn begin(library: &Library, key: Key, fd: RawFd, name: &str, rules: Rules) -
     Some(opened)
 }
 
-/// Ends that: everything is written, or told.
-pub fn end(opened: Opened) -> Result<(), Vec<Failed>> {
-    OPENED.lock().remove(&opened.file);
-    opened.behind.forget(opened.file)
+/// Ends that: everything is written, or told. HDF5 does not open a file that is shorter than it
+/// says inside (`len`); with a hole where bytes were lost, the rest can be read.
+pub fn end_at(opened: Opened, fd: RawFd, len: u64) -> Result<(), Vec<Failed>> {
+    let Opened { behind, file } = opened;
+    let drained = behind.drain(file);
+    if behind.has_failed(file) && len_of(fd).is_some_and(|now| now < len) {
+        // SAFETY: a descriptor and a number. Without success the file stays as it is, and the
+        // failure before is told anyway.
+        unsafe { libc::ftruncate(fd, len as i64) };
+    }
+    OPENED.lock().remove(&file);
+    behind.forget(file).and(drained)
 }
 
 /// The files of a library (`None`: of all) that have one of these keys (`None`: any).

@@ -2,6 +2,8 @@
 
 use std::ffi::{c_char, c_int};
 
+use runtime::behind::Failed;
+
 use crate::opened;
 
 /// Waits until what was written to a file (by device and inode; both 0: to all files) is with the
@@ -20,17 +22,27 @@ pub unsafe extern "C" fn alongside_hdf5_wait(
     let keys = [(device, inode)];
     let keys = Some(keys.as_slice()).filter(|_| (device, inode) != (0, 0));
     let Err(failures) = opened::drain(None, keys) else { return 0 };
-    let said: Vec<String> = failures.iter().map(ToString::to_string).collect();
-    if !text.is_null() && size > 0 {
-        let said = said.join("\n");
-        let len = said.len().min(size - 1);
-        // SAFETY: the caller has so much room.
-        unsafe {
-            std::ptr::copy_nonoverlapping(said.as_ptr().cast(), text, len);
-            *text.add(len) = 0;
-        }
-    }
+    // SAFETY: the caller promised.
+    unsafe { say(&failures, text, size) };
     1
+}
+
+/// Puts what went wrong into a text, a line each.
+///
+/// # Safety
+///
+/// `text` is null or has room for `size` bytes.
+pub unsafe fn say(failures: &[Failed], text: *mut c_char, size: usize) {
+    if text.is_null() || size == 0 {
+        return;
+    }
+    let said = failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    let len = said.len().min(size - 1);
+    // SAFETY: the caller has so much room.
+    unsafe {
+        std::ptr::copy_nonoverlapping(said.as_ptr().cast(), text, len);
+        *text.add(len) = 0;
+    }
 }
 
 /// Reads so many bytes of a file ahead (by device and inode), from an offset in it on: the reads

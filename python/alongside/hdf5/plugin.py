@@ -87,6 +87,9 @@ def loaded() -> ctypes.CDLL:
     found.alongside_hdf5_wait.argtypes = [number, number, ctypes.c_char_p, ctypes.c_size_t]
     found.alongside_hdf5_fetch.argtypes = [number, number, number, number]
     found.alongside_hdf5_fetch.restype = number
+    found.alongside_hdf5_close_later.argtypes = [ctypes.c_char_p]
+    found.alongside_hdf5_close_later.restype = number
+    found.alongside_hdf5_settle.argtypes = [number, ctypes.c_char_p, ctypes.c_size_t]
     return found
 
 

@@ -44,6 +44,7 @@ struct trap {
     const char *name;
     void (*run)(void);
 };
-extern const struct trap ERRORS[], EVENTS[], FULL[], BUFFERS[], PROCESSES[], THREADS[];
+extern const struct trap ERRORS[], EVENTS[], FULL[], BUFFERS[], LATER[], PROCESSES[],
+    THREADS[];
 
 #endif
