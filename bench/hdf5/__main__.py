@@ -34,7 +34,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("out/bench"), metavar="FOLDER")
     parser.add_argument("--quick", action="store_true", help="fewer and smaller programs")
     parser.add_argument("--repetitions", type=int, metavar="N", help="default 3; quick: 2")
-    parser.add_argument("--scale", type=float, default=1.0, help="of the particles of vpic")
+    parser.add_argument(
+        "--scale", type=float, default=0.25, help="of 8 Mi particles a process; %(default)s"
+    )
     parser.add_argument("--only", default="", metavar="TEXT", help="cases that begin with this")
     parser.add_argument("--folder", type=Path, default=Path("out"), help="on the disk to write to")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a target is missed")
