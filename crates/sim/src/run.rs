@@ -37,11 +37,13 @@ pub enum Canary {
     MisreportTime,
     /// Files are told to be a byte smaller (files).
     MisreportBytes,
+    /// Producers may be ahead by one value more (streams).
+    GrantAhead,
 }
 
 impl Canary {
     /// Every canary with the checker that has to see it.
-    pub const ALL: [(Canary, &'static str); 9] = [
+    pub const ALL: [(Canary, &'static str); 10] = [
         (Canary::BeginEarly, "results"),
         (Canary::LoseReport, "liveness"),
         (Canary::GrantTooMuch, "grants"),
@@ -51,6 +53,7 @@ impl Canary {
         (Canary::SwapPriorities, "order"),
         (Canary::MisreportTime, "tuning"),
         (Canary::MisreportBytes, "files"),
+        (Canary::GrantAhead, "streams"),
     ];
 }
 
@@ -79,6 +82,8 @@ pub struct Report {
     pub refused_by_engines: u64,
     /// Bodies that gave their processor back midway.
     pub paused: u64,
+    /// Values of streams that were handed over.
+    pub yielded: u64,
     /// Bodies that stalled and went on.
     pub resumed: u64,
     /// Runs that were given up because their time was up.
@@ -279,6 +284,7 @@ impl Simulated for Report {
         self.recalled += other.recalled;
         self.refused_by_engines += other.refused_by_engines;
         self.paused += other.paused;
+        self.yielded += other.yielded;
         self.resumed += other.resumed;
         self.given_up += other.given_up;
         self.released += other.released;
@@ -300,7 +306,7 @@ impl Simulated for Report {
         format!(
             "{} tasks, {} bodies, \
              {} events, {} executors died, {} tasks failed, {} cancelled ({} by region), \
-             {} sent ahead, {} recalled, {} paused, {} resumed, {} given up, \
+             {} sent ahead, {} recalled, {} paused, {} yielded, {} resumed, {} given up, \
              {} outputs released, {} refused, {} passed on by engines; \
              {} epochs ({} abandoned), {} in adaptive windows; \
              {} moves ({} up), {} files removed, {} runs unplaced, {} troubles; log {:016x}",
@@ -314,6 +320,7 @@ impl Simulated for Report {
             self.ahead,
             self.recalled,
             self.paused,
+            self.yielded,
             self.resumed,
             self.given_up,
             self.released,
