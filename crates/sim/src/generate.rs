@@ -557,8 +557,11 @@ fn tiers(seed: u64, machine: &mut Machine, habits: &mut Habits) {
     if !machine.files || rng.bool() {
         return;
     }
-    // Programs of files: few regions, much I/O, time to move something.
     habits.in_place = 100;
+    if rng.u32(0..3) == 0 {
+        return inputs(&mut rng, machine, habits);
+    }
+    // Programs of files: few regions, much I/O, time to move something.
     habits.regions = rng.u32(0..30);
     habits.grouped = rng.u32(0..30);
     habits.read = rng.u32(20..70);
@@ -567,6 +570,19 @@ fn tiers(seed: u64, machine: &mut Machine, habits: &mut Habits) {
     habits.drop = rng.u32(0..8);
     machine.config.layers.iter_mut().for_each(|layer| {
         layer.capacity = (rng.u32(0..3) > 0).then(|| rng.u64(300..=2000));
+    });
+}
+
+/// Programs of inputs: tasks that compute wait for processors and read what seldom changes, while
+/// hardly any I/O goes on.
+fn inputs(rng: &mut fastrand::Rng, machine: &mut Machine, habits: &mut Habits) {
+    machine.config.prefetch = true;
+    habits.regions = rng.u32(0..30);
+    habits.read = rng.u32(80..=100);
+    habits.io = rng.u32(0..20);
+    habits.refused = 0;
+    machine.config.layers.iter_mut().for_each(|layer| {
+        layer.capacity = (rng.u32(0..2) > 0).then(|| rng.u64(300..=2000));
     });
 }
 

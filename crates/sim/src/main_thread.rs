@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use graph::{Access, Bound, DatumKind, Target, TaskId, VersionId};
+use graph::{Access, Bound, DatumKind, Direction, Target, TaskId, VersionId};
 use sched::{Event, Refusal, State, TaskSpec};
 
 use crate::checkers::Fault;
@@ -235,6 +235,7 @@ impl<'a> World<'a> {
         if plan.expect.is_some() && !(whole && spoiled) {
             return Ok(());
         }
+        self.files_found(&plans)?;
         let spec = self.spec(plan, accesses);
         let mut out = Vec::new();
         self.tell(|| format!("submit task {}", plan.task));
@@ -260,6 +261,17 @@ impl<'a> World<'a> {
                 Err(Fault::of_task("results", plan.task, message))
             }
         }
+    }
+
+    /// What the driver says of files when they are named to be read.
+    fn files_found(&mut self, plans: &[&AccessPlan]) -> Result<(), Fault> {
+        for access in plans.iter().filter(|access| access.direction == Direction::In) {
+            let TargetPlan::Datum(datum) = access.target else { continue };
+            if self.program.data[datum].kind == DatumKind::InPlace {
+                self.file_found(datum)?;
+            }
+        }
+        Ok(())
     }
 
     fn dropped_all(&self, plan: &TaskPlan) -> bool {

@@ -102,6 +102,8 @@ pub struct Report {
     pub moves: u64,
     /// Of these: copies up.
     pub prefetches: u64,
+    /// Files that were there before.
+    pub found: u64,
     /// Scratch files that were removed.
     pub removed: u64,
     /// Runs that their layer failed.
@@ -294,6 +296,7 @@ impl Simulated for Report {
         self.adaptive += other.adaptive;
         self.moves += other.moves;
         self.prefetches += other.prefetches;
+        self.found += other.found;
         self.removed += other.removed;
         self.unplaced += other.unplaced;
         self.troubles += other.troubles;
@@ -309,7 +312,8 @@ impl Simulated for Report {
              {} sent ahead, {} recalled, {} paused, {} yielded, {} resumed, {} given up, \
              {} outputs released, {} refused, {} passed on by engines; \
              {} epochs ({} abandoned), {} in adaptive windows; \
-             {} moves ({} up), {} files removed, {} runs unplaced, {} troubles; log {:016x}",
+             {} moves ({} up), {} files found, {} removed, {} runs unplaced, {} troubles; \
+             log {:016x}",
             self.tasks,
             self.bodies,
             self.events,
@@ -331,6 +335,7 @@ impl Simulated for Report {
             self.adaptive,
             self.moves,
             self.prefetches,
+            self.found,
             self.removed,
             self.unplaced,
             self.troubles,

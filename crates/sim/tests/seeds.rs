@@ -27,6 +27,8 @@ fn the_first_seeds_are_clean() {
         ("epochs", total.epochs),
         ("in adaptive windows", total.adaptive),
         ("moves", total.moves),
+        ("copies up", total.prefetches),
+        ("files found", total.found),
         ("files removed", total.removed),
         ("runs unplaced", total.unplaced),
         ("troubles of layers", total.troubles),
