@@ -222,7 +222,7 @@ impl<'a> World<'a> {
         let began = self.now;
         let executor = &mut self.executors[number as usize];
         executor.unreported.push(task);
-        let unplaced = unplaced.filter(|_| plan.kind.is_io() && plan.stream.is_none());
+        let unplaced = unplaced.filter(|_| plan.kind.is_io());
         let (raises, death) = (fate.raises || unplaced.is_some(), fate.death);
         executor.running.push(Running {
             task,
@@ -245,7 +245,7 @@ impl<'a> World<'a> {
             self.later(lasts * at / 1000, Happening::Release(number, serial, release));
         }
         if let Some(stream) = plan.stream {
-            let last = if raises { fate.yields(stream.values) } else { stream.values };
+            let last = if fate.raises { fate.yields(stream.values) } else { stream.values };
             let interval = lasts / u64::from(stream.values + 1);
             let credit = self.task(task).credit;
             let executor = &mut self.executors[number as usize];

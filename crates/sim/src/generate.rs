@@ -354,7 +354,7 @@ impl Generator {
 
     /// What a task hands over: values at its end or before, or a stream of them.
     fn results(&mut self, plan: &mut TaskPlan) {
-        if self.chance(self.habits.stream) && self.may_stall(plan) {
+        if self.chance(self.habits.stream) && plan.kind != Kind::Engine {
             let (buffer, values) = (self.rng.u32(1..=4), self.rng.u32(0..=12));
             plan.stream = Some(StreamPlan { buffer, values });
             if plan.expect.is_none() {
@@ -368,22 +368,6 @@ impl Generator {
         plan.returns = (0..returns).map(|_| self.handle()).collect();
         for _ in 0..if releases { returns } else { 0 } {
             plan.releases.push((self.rng.u32(0..returns as u32), self.rng.u64(0..1000)));
-        }
-    }
-
-    /// Whether a task can be the producer of a stream: not of the engine; and where sizes of files
-    /// or of constraints follow from grants, those that stall would need one at their end.
-    fn may_stall(&self, plan: &TaskPlan) -> bool {
-        let writes_file = plan.accesses.iter().any(|access| match access.target {
-            TargetPlan::Datum(datum) => {
-                access.direction.writes() && self.data[datum].kind == DatumKind::InPlace
-            }
-            TargetPlan::Handle(_) => false,
-        });
-        match plan.kind {
-            Kind::Compute => true,
-            Kind::Engine => false,
-            Kind::Io => plan.tuning == Tuning::Static && !writes_file,
         }
     }
 

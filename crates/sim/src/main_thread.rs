@@ -353,6 +353,7 @@ impl<'a> World<'a> {
             failed_runs: 0,
             attempt: 0,
             sent_at: 0,
+            placed: None,
             credit: Credit::default(),
             cancel_asked: false,
             failed_on: Vec::new(),

@@ -82,10 +82,10 @@ impl World<'_> {
         if !self.program.machine.files {
             return Ok(());
         }
-        let granted = self.sched.grant_of(self.task(task).id).map(|(layer, _)| layer);
+        let placed = self.task(task).placed;
         for datum in self.files_written(task) {
             let (home, scratch) = self.nature(datum);
-            let layer = granted.or(home);
+            let layer = placed.or(home);
             let roll = mix_all(&[task as u64, u64::from(executor.0), datum as u64]);
             let bytes = roll % FILE_BYTES_MAX + 1;
             let file = File { layer, bytes, home, scratch, ..File::default() };

@@ -76,6 +76,8 @@ pub(crate) struct Task<'a> {
     /// The attempt of the last `Run`, and when that was.
     pub(crate) attempt: u32,
     pub(crate) sent_at: u64,
+    /// Where its files go.
+    pub(crate) placed: Option<LayerId>,
     /// What was said of its stream then.
     pub(crate) credit: Credit,
     pub(crate) cancel_asked: bool,
@@ -363,6 +365,7 @@ impl<'a> World<'a> {
                 let granted = granted.unwrap_or_default();
                 self.checks.grants.run(plan, executor, layer, granted)?;
                 self.writer_sent(task)?;
+                self.task_mut(task).placed = layer;
                 if let Some(layer) = layer {
                     self.file_task_sent(task, layer)?;
                     let sent = (id, self.now);
@@ -502,7 +505,11 @@ impl<'a> World<'a> {
                 self.drive(Event::Recalled { task: id, executor })
             }
             Message::Unplaced { task, ran, down } => {
-                self.run_is_unplaced(*task, executor, *ran, *down)
+                match self.sched.grant_of(self.task(*task).id) {
+                    Some((layer, _)) => self.run_is_unplaced(*task, executor, *ran, layer, *down),
+                    // It stalled, so no layer is to blame.
+                    None => self.run_fails(*task, executor, *ran),
+                }
             }
             Message::Refused { task } => {
                 let task = *task;
@@ -521,17 +528,16 @@ impl<'a> World<'a> {
         task: usize,
         executor: ExecutorId,
         ran: u64,
+        layer: LayerId,
         down: bool,
     ) -> Result<(), Fault> {
         let unreported = &mut self.executors[executor.0 as usize].unreported;
         unreported.retain(|other| *other != task);
         self.report.unplaced += 1;
         let id = self.task(task).id;
-        if let Some((layer, _)) = self.sched.grant_of(id) {
-            self.task_mut(task).failed_on.push(layer);
-            if down {
-                self.checks.files.set_down(layer, true);
-            }
+        self.task_mut(task).failed_on.push(layer);
+        if down {
+            self.checks.files.set_down(layer, true);
         }
         // One whose time is up counts as a run that failed.
         let late = self.sched.state(id) == Some(sched::State::Abandoned);
@@ -539,6 +545,15 @@ impl<'a> World<'a> {
         self.checks.back(task, self.now);
         let failure = Arc::from(crate::executor::UNPLACED);
         self.drive(Event::Unplaced { task: id, executor, ran, down, failure })
+    }
+
+    fn run_fails(&mut self, task: usize, executor: ExecutorId, ran: u64) -> Result<(), Fault> {
+        let unreported = &mut self.executors[executor.0 as usize].unreported;
+        unreported.retain(|other| *other != task);
+        self.task_mut(task).failed_runs += 1;
+        self.checks.back(task, self.now);
+        let outcome = Outcome::Raised(Arc::from(format!("task {task}").as_bytes()));
+        self.drive(Event::Ended { task: self.task(task).id, executor, outcome, ran })
     }
 
     /// A report of a run comes: what the body moved is told first, where it is known.
