@@ -12,7 +12,7 @@ use crate::faults::Delay;
 use crate::hash::mix_all;
 use crate::program::StreamPlan;
 use crate::values::handed;
-use crate::world::{Happening, World};
+use crate::world::{Happening, Task, World};
 use crate::Canary;
 
 /// What the driver keeps of a stream.
@@ -274,6 +274,11 @@ impl World<'_> {
         };
         let first = self.streams.iter().find(|(task, stream)| waits(task, stream));
         let Some(task) = first.map(|(task, _)| *task) else { return Ok(false) };
+        let ready = |other: &&Task<'_>| self.sched.state(other.id) == Some(State::Ready);
+        if let Some(waits) = self.tasks.iter().flatten().find(ready) {
+            let message = format!("nothing will happen while task {task} stalls, but it is ready");
+            return Err(Fault::of_task("liveness", waits.plan.task, message));
+        }
         self.tell(|| format!("the program gives up the stream of task {task}"));
         self.close_stream(task)?;
         Ok(true)
@@ -372,16 +377,11 @@ impl World<'_> {
             return Ok(());
         };
         body.paused = false;
-        let task = body.task;
+        let (task, yielding) = (body.task, body.yielding.expect("it yields"));
         self.tell(|| format!("  body of task {task} goes on on e{number}"));
-        if !body_closed(&self.executors[number as usize].running, serial) {
+        if !yielding.credit.closed {
             self.checks.grants.body(self.task(task).plan, ExecutorId(number))?;
         }
         self.body_advances(number, serial)
     }
-}
-
-fn body_closed(running: &[crate::executor::Running], serial: u64) -> bool {
-    let body = running.iter().find(|body| body.serial == serial);
-    body.and_then(|body| body.yielding).is_some_and(|yielding| yielding.credit.closed)
 }
