@@ -303,18 +303,21 @@ impl<F: Clone> Graph<F> {
 
     /// A task will not produce what it has not released: these versions fail, and whoever
     /// needs them is doomed. The task itself stays until [`Graph::remove`], and so do the
-    /// edges of data in place.
+    /// edges of data in place. Its own outputs can still be asked for; it has left its groups.
     pub fn poison(&mut self, task: TaskId, failure: &F) {
         let Some(node) = self.tasks.get_mut(task.0) else { return };
         node.poisoned = true;
-        let outputs = core::mem::take(&mut node.outputs);
+        let mut outputs = core::mem::take(&mut node.outputs);
         let in_place = core::mem::take(&mut node.in_place);
-        for id in outputs {
-            if !self.leave(id, Some(failure), 0, 0) {
-                self.fail(id, failure);
+        outputs.retain(|id| {
+            let own = !self.leave(*id, Some(failure), 0, 0);
+            if own {
+                self.fail(*id, failure);
             }
-        }
+            own
+        });
         in_place.into_iter().for_each(|id| self.fail(id, failure));
+        self.tasks.get_mut(task.0).expect("looked up above").outputs = outputs;
     }
 
     /// A task is over: what waited for its end goes on, what it kept alive may go. One that

@@ -100,6 +100,7 @@ impl Sched {
             _ => return,
         }
         self.executors.set_aside(executor, task);
+        self.executors.set_halted(executor, task, true);
         let at = self.executors.all.get_mut(&executor).expect("it holds the task");
         let grant = at.find_mut(task).and_then(|sent| sent.grant.take());
         if let Some((layer, constraint)) = grant {
@@ -329,6 +330,7 @@ impl Sched {
             self.live(task).failure = Some(failure);
         }
         self.executors.wants_no_more(id, task);
+        self.executors.set_halted(id, task, true);
         let executor = self.executors.all.get_mut(&id).expect("it holds the task");
         executor.find_mut(task).expect("it holds the task").abandoned = true;
         let retiring = executor.retiring;

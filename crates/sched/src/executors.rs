@@ -57,6 +57,11 @@ impl Executor {
         }
     }
 
+    /// Tasks that do not go on.
+    fn halted(&self) -> u32 {
+        self.tasks().filter(|sent| sent.halted).count() as u32
+    }
+
     /// Free slots, also those for tasks that something else limits.
     fn free_all(&self) -> u32 {
         if self.retiring || !self.kind.is_io() {
@@ -190,6 +195,8 @@ pub(crate) struct Executors {
     pub(crate) io_free: u32,
     /// I/O tasks at all executors.
     pub(crate) io_running: u32,
+    /// Tasks at all executors that do not go on.
+    pub(crate) halted: u32,
     /// Something changed for I/O tasks since they were last looked at: one came, or one of the
     /// executors that run them, or what it holds (and with it a layer), is another.
     pub(crate) io_changed: bool,
@@ -211,6 +218,7 @@ impl Executors {
             pipeline,
             io_free: 0,
             io_running: 0,
+            halted: 0,
             io_changed: false,
             resuming: BTreeSet::new(),
             touched: Vec::new(),
@@ -321,11 +329,21 @@ impl Executors {
         if let Some(sent) = self.take(id, task) {
             let executor = self.all.get_mut(&id).expect("it held the task");
             executor.aside.insert(task, sent);
+            self.halted += u32::from(sent.halted);
         }
+    }
+
+    /// Notes whether a task goes on by itself.
+    pub(crate) fn set_halted(&mut self, id: ExecutorId, task: TaskId, halted: bool) {
+        let executor = self.all.get_mut(&id).expect("it holds the task");
+        let sent = executor.find_mut(task).expect("it holds the task");
+        self.halted -= u32::from(core::mem::replace(&mut sent.halted, halted));
+        self.halted += u32::from(halted);
     }
 
     /// A task that was set aside can go on.
     pub(crate) fn wants_back(&mut self, id: ExecutorId, task: TaskId) {
+        self.set_halted(id, task, false);
         let executor = self.all.get(&id).expect("it holds the task");
         if !executor.resuming.contains(&task) {
             self.change(id, |executor| executor.resuming.push_back(task));
@@ -386,6 +404,7 @@ impl Executors {
     pub(crate) fn take(&mut self, id: ExecutorId, task: TaskId) -> Option<Sent> {
         let executor = self.all.get_mut(&id)?;
         if let Some(sent) = executor.aside.remove(&task) {
+            self.halted -= u32::from(sent.halted);
             self.wants_no_more(id, task);
             return Some(sent);
         }
@@ -394,6 +413,7 @@ impl Executors {
         }
         let mut sent = None;
         self.change(id, |executor| sent = executor.sent.take(task));
+        self.halted -= u32::from(sent.is_some_and(|sent| sent.halted));
         sent
     }
 
@@ -411,6 +431,7 @@ impl Executors {
         self.nodes[at].count(id, &executor, self.pipeline.tasks_max, false);
         self.io_free -= executor.free_all();
         self.io_running -= executor.io_running();
+        self.halted -= executor.halted();
         self.io_changed |= executor.kind.is_io();
         self.after(at);
         Some(executor)
@@ -469,10 +490,14 @@ impl Executors {
             again.nodes[at].count(*id, executor, self.pipeline.tasks_max, true);
             again.io_free += executor.free_all();
             again.io_running += executor.io_running();
+            again.halted += executor.halted();
             again.after(at);
         }
         if again.io_running != self.io_running {
             return Err(format!("{} I/O tasks run, {} noted", again.io_running, self.io_running));
+        }
+        if again.halted != self.halted {
+            return Err(format!("{} tasks halt, {} noted", again.halted, self.halted));
         }
         if again.io_free != self.io_free || again.idle_nodes != self.idle_nodes {
             return Err(format!("{} I/O slots are free, {} noted", again.io_free, self.io_free));

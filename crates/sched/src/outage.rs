@@ -6,7 +6,8 @@
 //!   it; if all those are down, it fails ([`Cause::NoLayer`]).
 //! - Files may leave less room than a task asks for. It waits: tasks end, files move and are
 //!   deleted. If nothing runs and nothing moves for [`STUCK_NS_MAX`], nothing will make room, and
-//!   the tasks that find none fail likewise.
+//!   the tasks that find none fail likewise. What waits for its consumers does not run: they may be
+//!   the ones that find no room. Nor does what was given up and waits for the end of its executor.
 
 use alloc::format;
 use alloc::string::String;
@@ -155,7 +156,7 @@ impl Sched {
     /// Notes since when nothing goes on that could make room for I/O tasks that wait.
     pub(crate) fn look_for_stuck(&mut self) {
         let stuck = !self.layers.is_empty()
-            && self.counts.sent == 0
+            && self.counts.sent == u64::from(self.executors.halted)
             && self.executors.io_free > 0
             && self.io_is_ready()
             && !self.files.may_make_room();

@@ -148,6 +148,7 @@ impl Sched {
             alone,
             recalling: false,
             abandoned: false,
+            halted: false,
             grant: None,
         };
         self.send(task, Slot { executor, layer: None }, sent, out);
@@ -256,6 +257,7 @@ impl Sched {
             alone: true,
             recalling: false,
             abandoned: false,
+            halted: false,
             grant: slot.layer.map(|layer| (layer, request.constraint)),
         };
         self.send(request.task, slot, sent, out);

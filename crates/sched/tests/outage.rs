@@ -5,7 +5,7 @@ mod driver;
 use std::sync::Arc;
 
 use driver::*;
-use sched::{Cause, Event, Instruction, LayerId, TaskSpec};
+use sched::{Cause, Event, Instruction, Kind, LayerId, TaskSpec};
 
 fn two_layers() -> Driver {
     Driver::with_io(vec![layer("fast", 1000, Some(100)), layer("slow", 100, Some(1000))], 4)
@@ -84,4 +84,39 @@ fn room_that_comes_in_time_is_taken() {
     let out = driver.event(Event::LayerCapacity { layer: LayerId(1), bytes: Some(60) });
     assert_eq!(out, [run_at(task.id, E0, 1, Some(1))]);
     assert_eq!(driver.sched.next_deadline(), None);
+}
+
+#[test]
+fn a_producer_that_waits_for_who_finds_no_room_makes_none() {
+    let mut driver = two_layers();
+    let (file, other) = (driver.file(), driver.file());
+    driver.file_at(file, Some(0), 90, Some(0));
+    driver.file_at(other, Some(1), 990, Some(1));
+    let producer = driver.submit(driver.io("producer", 1, 0));
+    let task = driver.submit(driver.io("w", 1, 50));
+    assert_eq!((task.out, driver.sched.next_deadline()), (vec![], None), "the producer may");
+    driver.stalled(producer.id, E0);
+    let until = driver.sched.next_deadline().expect("it does not wait for ever");
+    assert!(matches!(cause(&driver.tick(until)), Some(Cause::NoLayer(_))));
+    driver.resume(producer.id);
+    driver.submit(driver.io("w", 1, 50));
+    assert_eq!(driver.sched.next_deadline(), None, "it goes on, and may again");
+}
+
+#[test]
+fn what_was_given_up_and_waits_for_its_executor_makes_no_room() {
+    let mut driver = two_layers();
+    let (file, other) = (driver.file(), driver.file());
+    driver.file_at(file, Some(0), 90, Some(0));
+    driver.file_at(other, Some(1), 990, Some(1));
+    let producer = driver.submit(driver.io("producer", 1, 0));
+    let late = driver.submit(TaskSpec { timeout: Some(10), ..driver.io("late", 1, 0) });
+    driver.stalled(producer.id, E0);
+    assert!(driver.tick(10).contains(&Instruction::Retire { executor: E0 }));
+    driver.up(E1, Kind::Io, 0, 4);
+    driver.submit(driver.io("w", 1, 50));
+    let until = driver.sched.next_deadline().expect("it does not wait for ever");
+    assert!(matches!(cause(&driver.tick(until)), Some(Cause::NoLayer(_))));
+    driver.lost(E0, &[producer.id, late.id]);
+    assert_eq!(driver.sched.live_tasks(), 0);
 }

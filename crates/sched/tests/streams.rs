@@ -134,6 +134,26 @@ fn a_stalled_run_that_was_given_up_holds_up_nobody_at_its_executor() {
 }
 
 #[test]
+fn a_value_that_comes_late_counts_and_the_version_after_it_is_known() {
+    let mut driver = Driver::with_compute(config(), 1);
+    let producer = TaskSpec { timeout: Some(10), ..driver.compute("producer") };
+    let producer = driver.submit(producer);
+    let first = producer.outputs[0];
+    driver.now = 10;
+    let out = driver.yielded(producer.id);
+    let next = driver.sched.outputs(producer.id)[0];
+    assert_ne!(first, next);
+    assert!(out.contains(&resolve(first)));
+    let fails = |it: &Instruction| match it {
+        Instruction::Resolve { version, failure } => *version == next && failure.is_some(),
+        _ => false,
+    };
+    assert!(out.iter().any(fails), "the driver has somebody to tell");
+    driver.lost(E0, &[producer.id]);
+    assert_eq!(driver.sched.counts().failed, 1);
+}
+
+#[test]
 fn a_producer_that_is_given_up_while_it_wants_to_go_on_does_not() {
     let mut driver = Driver::with_compute(config(), 1);
     let late = driver.submit(TaskSpec { timeout: Some(10), ..driver.compute("late") });

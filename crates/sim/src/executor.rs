@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sched::{Event, ExecutorId, Kind, NodeId, Outcome, State, Tuning};
+use sched::{Event, ExecutorId, Kind, NodeId, Outcome, State};
 
 use crate::checkers::Fault;
 use crate::faults::{Death, Delay};
 use crate::hash::mix_all;
+use crate::streams::Yielding;
 use crate::values::{returned, Body};
 use crate::world::{Happening, World};
 use crate::Canary;
@@ -21,7 +22,8 @@ pub(crate) enum Message {
     Ended { task: usize, outcome: Outcome, ran: u64, body: Body },
     Released { task: usize, output: u32, value: u64 },
     Paused { task: usize },
-    Stalled { task: usize, wants_after: u64 },
+    Yielded { task: usize, number: u32, value: u64 },
+    Stalled { task: usize, made: u32 },
     Recalled { task: usize },
     Refused { task: usize },
     Unplaced { task: usize, ran: u64, down: bool },
@@ -29,19 +31,19 @@ pub(crate) enum Message {
 
 /// A body on an executor.
 #[derive(Clone, Debug)]
-struct Running {
-    task: usize,
-    serial: u64,
+pub(crate) struct Running {
+    pub(crate) task: usize,
+    pub(crate) serial: u64,
     began: u64,
-    raises: bool,
+    pub(crate) raises: bool,
     /// Its layer fails it (`true`: and everybody).
     unplaced: Option<bool>,
     /// It gave its processor back.
-    paused: bool,
-    /// What is left of it after it stalled, and when it wants that.
-    stalls: Option<(u64, u64)>,
+    pub(crate) paused: bool,
+    /// How it yields, if it does.
+    pub(crate) yielding: Option<Yielding>,
     death: Option<Death>,
-    body: Body,
+    pub(crate) body: Body,
 }
 
 /// One executor. Its identifier is its position.
@@ -57,13 +59,15 @@ pub(crate) struct Executor {
     replaced: bool,
     /// Tasks that were sent and have not begun, with the time at which they get here.
     line: VecDeque<(usize, u64)>,
-    running: Vec<Running>,
+    pub(crate) running: Vec<Running>,
+    /// Those of them, by serial, that stalled and go on before anything in the line begins.
+    pub(crate) going_on: VecDeque<u64>,
     pub(crate) outbox: VecDeque<Message>,
     /// Tasks that began and whose end the driver has not heard of.
     pub(crate) unreported: Vec<usize>,
     last_report_at: u64,
     /// When the last thing that it was sent gets here: in the order in which they were sent.
-    last_sent_at: u64,
+    pub(crate) last_sent_at: u64,
 }
 
 impl<'a> World<'a> {
@@ -92,6 +96,7 @@ impl<'a> World<'a> {
             replaced: false,
             line: VecDeque::new(),
             running: Vec::new(),
+            going_on: VecDeque::new(),
             outbox: VecDeque::new(),
             unreported: Vec::new(),
             last_report_at: 0,
@@ -132,13 +137,14 @@ impl<'a> World<'a> {
         let name = mix_all(&[task as u64, u64::from(attempt), u64::from(executor.0)]);
         let delay = self.faults.delay(Delay::Send, name);
         let now = self.now;
+        let credit = self.credit_for(task);
         let entry = self.task_mut(task);
         if attempt != entry.attempt + 1 {
             let message = format!("attempt {attempt} comes after attempt {}", entry.attempt);
             return Err(Fault::of_task("dead", task, message));
         }
         entry.attempt = attempt;
-        entry.sent_at = now;
+        (entry.sent_at, entry.credit) = (now, credit);
         let at = &mut self.executors[executor.0 as usize];
         let arrives = at.last_sent_at.max(now + delay);
         at.last_sent_at = arrives;
@@ -158,7 +164,7 @@ impl<'a> World<'a> {
     }
 
     /// An executor writes a report; reports arrive in the order in which they were written.
-    fn write_report(&mut self, number: u32, message: Message) {
+    pub(crate) fn write_report(&mut self, number: u32, message: Message) {
         self.serial += 1;
         let delay = self.faults.delay(Delay::Report, self.serial);
         let now = self.now;
@@ -177,6 +183,10 @@ impl<'a> World<'a> {
             let free = running < (executor.slots + executor.extra) as usize;
             if !executor.alive || !free {
                 return Ok(());
+            }
+            if let Some(serial) = executor.going_on.pop_front() {
+                self.body_goes_on(number, serial)?;
+                continue;
             }
             match executor.line.front() {
                 Some((_, arrives)) if *arrives <= self.now => {}
@@ -221,7 +231,7 @@ impl<'a> World<'a> {
             raises,
             unplaced,
             paused: false,
-            stalls: None,
+            yielding: None,
             death,
             body,
         });
@@ -234,30 +244,21 @@ impl<'a> World<'a> {
         for (release, (_, at)) in plan.releases.iter().enumerate() {
             self.later(lasts * at / 1000, Happening::Release(number, serial, release));
         }
-        let may_stall = unplaced.is_none() && self.may_stall(task);
-        if let Some((at, wants_after)) = fate.stalls.filter(|_| may_stall) {
+        if let Some(stream) = plan.stream {
+            let last = if fate.raises { fate.yields(stream.values) } else { stream.values };
+            let interval = lasts / u64::from(stream.values + 1);
+            let credit = self.task(task).credit;
             let executor = &mut self.executors[number as usize];
             let running = executor.running.last_mut().expect("pushed above");
-            running.stalls = Some((lasts - lasts * at / 1000, wants_after));
-            self.later(lasts * at / 1000, Happening::Stall(number, serial));
-            return Ok(());
+            let yielding = Yielding { credit, number: 0, last, interval, waits: false };
+            running.yielding = Some(yielding);
+            return self.body_advances(number, serial);
         }
         if let Some(at) = fate.pauses.filter(|_| plan.kind == Kind::Compute) {
             self.later(lasts * at / 1000, Happening::Pause(number, serial));
         }
         self.later(lasts, Happening::End(number, serial));
         Ok(())
-    }
-
-    /// Whether a task can be the producer of a stream: not of the engine; and where sizes of files
-    /// or of constraints follow from grants, those that stall would need one at their end.
-    fn may_stall(&self, task: usize) -> bool {
-        let plan = self.task(task).plan;
-        match plan.kind {
-            Kind::Compute => true,
-            Kind::Engine => false,
-            Kind::Io => plan.tuning == Tuning::Static && self.files_written(task).is_empty(),
-        }
     }
 
     /// I/O executors share what their storage gives: the more bodies, the longer each.
@@ -271,48 +272,6 @@ impl<'a> World<'a> {
 
     fn dies_now(&mut self, number: u32) -> Result<(), Fault> {
         self.executor_dies(number);
-        Ok(())
-    }
-
-    pub(crate) fn body_stalls(&mut self, number: u32, serial: u64) -> Result<(), Fault> {
-        let executor = &mut self.executors[number as usize];
-        let Some(body) = executor.running.iter_mut().find(|body| body.serial == serial) else {
-            return Ok(());
-        };
-        body.paused = true;
-        let (task, (_, wants_after)) = (body.task, body.stalls.expect("it stalls"));
-        self.tell(|| format!("  body of task {task} stalls on e{number}"));
-        self.checks.grants.body_over(task);
-        self.write_report(number, Message::Stalled { task, wants_after });
-        self.look_at_line(number)
-    }
-
-    /// The driver lets a body go on that stalled.
-    pub(crate) fn resume(&mut self, task: usize, executor: ExecutorId) -> Result<(), Fault> {
-        let plan = self.task(task).plan;
-        self.checks.grants.resumed(plan, executor)?;
-        let name = mix_all(&[task as u64, u64::from(executor.0)]);
-        let delay = self.faults.delay(Delay::Send, name);
-        let now = self.now;
-        let at = &mut self.executors[executor.0 as usize];
-        let body = at.running.iter_mut().find(|body| body.task == task);
-        let Some(body) = body else { return Ok(()) };
-        body.paused = false; // nothing that was sent after this begins before it
-        let (serial, arrives) = (body.serial, at.last_sent_at.max(now + delay));
-        at.last_sent_at = arrives;
-        self.at(arrives, Happening::GoOn(executor.0, serial));
-        Ok(())
-    }
-
-    pub(crate) fn body_goes_on(&mut self, number: u32, serial: u64) -> Result<(), Fault> {
-        let executor = &self.executors[number as usize];
-        let Some(body) = executor.running.iter().find(|body| body.serial == serial) else {
-            return Ok(());
-        };
-        let (task, (left, _)) = (body.task, body.stalls.expect("it stalled"));
-        self.tell(|| format!("  body of task {task} goes on on e{number}"));
-        self.checks.grants.body(self.task(task).plan, ExecutorId(number))?;
-        self.later(left, Happening::End(number, serial));
         Ok(())
     }
 

@@ -2,10 +2,10 @@
 //!
 //! What goes wrong, each at random and each switched off in some seeds:
 //!
-//! - A body raises, or takes much longer than it usually does.
+//! - A body raises (the producer of a stream between two values), or takes much longer than it
+//!   usually does.
 //! - The engine cannot do a task: an I/O executor has to.
 //! - A body gives its processor back midway (it waits for something outside), and ends later.
-//! - A body stalls midway: it waits for others, gives back what it holds, and goes on later.
 //! - An executor dies: idle; on taking a task (claimed, nothing done); in the middle of a body;
 //!   after the body did all its work but before its report is written; right after the report
 //!   is written. With many slots every body on it dies with it.
@@ -34,12 +34,18 @@ pub struct Fate {
     pub raises: bool,
     /// The body gives its processor back so many thousandths of the way through.
     pub pauses: Option<u64>,
-    /// The body stalls so many thousandths of the way through, and can go on after so long.
-    pub stalls: Option<(u64, u64)>,
     /// The body takes this many times its usual time.
     pub slower: u64,
     /// The executor dies of it.
     pub death: Option<Death>,
+    roll: u64,
+}
+
+impl Fate {
+    /// How many values of so many a body hands over that raises.
+    pub fn yields(&self, values: u32) -> u32 {
+        (self.roll % u64::from(values + 1)) as u32
+    }
 }
 
 /// When an executor dies of a task.
@@ -79,7 +85,6 @@ pub struct Faults {
     raise_permille: u64,
     slow_permille: u64,
     pause_permille: u64,
-    stall_permille: u64,
     death_permille: u64,
     refuse_permille: u64,
     idle_death_permille: u64,
@@ -107,13 +112,11 @@ impl Faults {
         let unplaced_permille = [0, 30, 300][rng.usize(0..3)];
         let move_fails_permille = [0, 100, 600][rng.usize(0..3)];
         let troubles = [0, 0, 4, 16][rng.usize(0..4)];
-        let stall_permille = [0, 100, 500][rng.usize(0..3)];
         Faults {
             seed,
             raise_permille: raise,
             slow_permille: slow,
             pause_permille: pause,
-            stall_permille,
             death_permille: death,
             refuse_permille: refuse,
             idle_death_permille: idle_death,
@@ -138,9 +141,7 @@ impl Faults {
             _ => Death::AfterReport,
         });
         let pauses = (rng.u64(0..1000) < self.pause_permille).then(|| rng.u64(1..1000));
-        let stalls = (rng.u64(0..1000) < self.stall_permille)
-            .then(|| (rng.u64(0..1000), rng.u64(0..1 << rng.clone().u32(1..22))));
-        Fate { raises, pauses, stalls, slower, death }
+        Fate { raises, pauses, slower, death, roll: rng.u64(..) }
     }
 
     /// The seed.

@@ -8,7 +8,8 @@ use sched::{
 
 use crate::hash::mix_all;
 use crate::program::{
-    AccessPlan, DatumPlan, Expect, Machine, Program, Step, TargetPlan, TaskPlan, FUNCTIONS,
+    AccessPlan, DatumPlan, Expect, Machine, Program, Step, StreamPlan, TargetPlan, TaskPlan,
+    FUNCTIONS,
 };
 
 /// The most tasks of a program.
@@ -30,6 +31,8 @@ struct Habits {
     timeout: u32,
     ignore: u32,
     release: u32,
+    stream: u32,
+    take: u32,
     forget: u32,
     hold: u32,
     current: u32,
@@ -62,6 +65,8 @@ impl Habits {
             timeout: some(25),
             ignore: some(50),
             release: some(30),
+            stream: some(30),
+            take: some(90),
             forget: some(60),
             hold: some(20),
             current: some(30),
@@ -88,6 +93,8 @@ pub(crate) struct Generator {
     steps: Vec<Step>,
     /// Handles that the program still has.
     handles: Vec<usize>,
+    /// Tasks with streams, and how many values the program has not come for.
+    streams: Vec<(usize, u32)>,
     handles_made: usize,
     tasks_made: usize,
 }
@@ -108,6 +115,7 @@ impl Generator {
             alive: Vec::new(),
             steps: Vec::new(),
             handles: Vec::new(),
+            streams: Vec::new(),
             handles_made: 0,
             tasks_made: 0,
         }
@@ -134,7 +142,7 @@ impl Generator {
             }
         }
         while self.tasks_made < tasks {
-            self.submit();
+            self.submit(None);
             self.between();
         }
         Program {
@@ -252,6 +260,41 @@ impl Generator {
                 self.steps.push(Step::Wait { handle });
             }
         }
+        if !self.streams.is_empty() && self.chance(self.habits.take) {
+            self.take_from_stream();
+        }
+    }
+
+    /// A few values of a stream, or all that are left: passed to tasks, kept, forgotten; now and
+    /// then nobody wants the rest.
+    fn take_from_stream(&mut self) {
+        let at = self.rng.usize(0..self.streams.len());
+        let (task, left) = self.streams[at];
+        if self.rng.u32(0..8) == 0 {
+            let handle = self.handle();
+            self.steps.push(Step::Peek { task, handle });
+        }
+        // One more than there are: the end.
+        let some = if self.rng.bool() { left + 1 } else { self.rng.u32(0..=left) };
+        let (maps, keeps) = (self.rng.bool(), self.rng.u32(0..4) == 0);
+        for _ in 0..some {
+            let handle = self.handle();
+            self.steps.push(Step::Next { task, handle });
+            if maps {
+                self.submit(Some(handle));
+            }
+            if !keeps {
+                self.handles.retain(|other| *other != handle);
+                self.steps.push(Step::Forget { handle });
+            }
+        }
+        match left.checked_sub(some) {
+            Some(left) => self.streams[at].1 = left,
+            None => drop(self.streams.swap_remove(at)),
+        }
+        if self.rng.u32(0..8) == 0 {
+            self.steps.push(Step::Cancel { task });
+        }
     }
 
     fn any_datum(&mut self) -> Option<usize> {
@@ -259,7 +302,8 @@ impl Generator {
         (!alive.is_empty()).then(|| alive[self.rng.usize(0..alive.len())])
     }
 
-    fn submit(&mut self) {
+    /// Calls a task; one that reads this version, if any.
+    fn submit(&mut self, reads: Option<usize>) {
         let task = self.tasks_made;
         self.tasks_made += 1;
         let kind = match self.chance(self.habits.io) {
@@ -283,6 +327,7 @@ impl Generator {
             produces: if self.rng.bool() { self.rng.u64(0..1000) } else { 0 },
             accesses: self.accesses(),
             returns: Vec::new(),
+            stream: None,
             releases: Vec::new(),
             duration: self.rng.u64(1..1 << self.habits.task_ns_bits),
             expect: None,
@@ -293,9 +338,29 @@ impl Generator {
         } else if self.chance(self.habits.wide) {
             plan.cpus = self.rng.u32(1..=processors_max);
         }
+        let read = reads.map(TargetPlan::Handle).map(|target| AccessPlan {
+            target,
+            region: Region::Whole,
+            direction: Direction::In,
+        });
+        plan.accesses.extend(read);
         self.options(&mut plan);
         if self.chance(self.habits.refused) {
             self.spoil(&mut plan, processors_max);
+        }
+        self.results(&mut plan);
+        self.steps.push(Step::Submit(Box::new(plan)));
+    }
+
+    /// What a task hands over: values at its end or before, or a stream of them.
+    fn results(&mut self, plan: &mut TaskPlan) {
+        if self.chance(self.habits.stream) && plan.kind != Kind::Engine {
+            let (buffer, values) = (self.rng.u32(1..=4), self.rng.u32(0..=12));
+            plan.stream = Some(StreamPlan { buffer, values });
+            if plan.expect.is_none() {
+                self.streams.push((plan.task, values));
+            }
+            return;
         }
         let releases = self.chance(self.habits.release);
         let most = if releases { 9 } else { 3 };
@@ -304,7 +369,6 @@ impl Generator {
         for _ in 0..if releases { returns } else { 0 } {
             plan.releases.push((self.rng.u32(0..returns as u32), self.rng.u64(0..1000)));
         }
-        self.steps.push(Step::Submit(Box::new(plan)));
     }
 
     fn options(&mut self, plan: &mut TaskPlan) {
@@ -477,8 +541,11 @@ fn tiers(seed: u64, machine: &mut Machine, habits: &mut Habits) {
     if !machine.files || rng.bool() {
         return;
     }
-    // Programs of files: few regions, much I/O, time to move something.
     habits.in_place = 100;
+    if rng.u32(0..3) == 0 {
+        return inputs(&mut rng, machine, habits);
+    }
+    // Programs of files: few regions, much I/O, time to move something.
     habits.regions = rng.u32(0..30);
     habits.grouped = rng.u32(0..30);
     habits.read = rng.u32(20..70);
@@ -487,6 +554,19 @@ fn tiers(seed: u64, machine: &mut Machine, habits: &mut Habits) {
     habits.drop = rng.u32(0..8);
     machine.config.layers.iter_mut().for_each(|layer| {
         layer.capacity = (rng.u32(0..3) > 0).then(|| rng.u64(300..=2000));
+    });
+}
+
+/// Programs of inputs: tasks that compute wait for processors and read what seldom changes, while
+/// hardly any I/O goes on.
+fn inputs(rng: &mut fastrand::Rng, machine: &mut Machine, habits: &mut Habits) {
+    machine.config.prefetch = true;
+    habits.regions = rng.u32(0..30);
+    habits.read = rng.u32(80..=100);
+    habits.io = rng.u32(0..20);
+    habits.refused = 0;
+    machine.config.layers.iter_mut().for_each(|layer| {
+        layer.capacity = (rng.u32(0..2) > 0).then(|| rng.u64(300..=2000));
     });
 }
 

@@ -7,7 +7,8 @@
 //!
 //! Way through: `generate` makes the program, `main_thread` takes its steps, `world` drives the
 //! scheduler and keeps the clock, `executor` runs bodies over the data model of [`values`],
-//! `run` puts a seed through all that, [`seeds`] many, `shrink` makes a failing program small.
+//! `streams` and `mover` are the driver's side of streams and of files, `run` puts a seed through
+//! all that, [`seeds`] many, `shrink` makes a failing program small.
 //! [`experiment`] runs whole applications on [`storage`] with congestion, without faults; [`tiers`]
 //! does the same for storage layers, and `calendar` keeps their time. [`cli`], [`rate`] and
 //! [`experiment`] are what `cargo xtask sim`, `rate` and `experiment` call. [`power`] is a
@@ -30,6 +31,7 @@ mod run;
 pub mod seeds;
 mod shrink;
 pub mod storage;
+mod streams;
 pub mod tiers;
 pub mod values;
 mod world;

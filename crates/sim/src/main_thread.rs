@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use graph::{Access, Bound, DatumKind, Target, TaskId, VersionId};
+use graph::{Access, Bound, DatumKind, Direction, Target, TaskId, VersionId};
 use sched::{Event, Refusal, State, TaskSpec};
 
 use crate::checkers::Fault;
 use crate::hash::mix;
 use crate::program::{AccessPlan, Expect, Step, TargetPlan, TaskPlan};
+use crate::streams::Credit;
 use crate::values::{Cells, Use, Used, EMPTY};
 use crate::world::{Happening, Task, World};
 use crate::Canary;
@@ -26,7 +27,14 @@ impl<'a> World<'a> {
                 Step::Wait { handle } => {
                     let version = self.handles[*handle];
                     if version.is_some_and(|v| self.checks.memory.settled(v).is_none()) {
-                        self.blocked_on = Some(*handle);
+                        self.blocked_on = version;
+                        return Ok(());
+                    }
+                }
+                Step::Next { task, handle } => {
+                    self.blocked_on = self.take_next(*task, *handle)?;
+                    if self.blocked_on.is_some() {
+                        self.step -= 1; // once more when it is there
                         return Ok(());
                     }
                 }
@@ -55,29 +63,45 @@ impl<'a> World<'a> {
             Step::Forget { handle } => self.forget(*handle)?,
             Step::Hold { handle, of } => {
                 let Some(version) = self.handles[*of] else { return Ok(()) };
-                if !self.sched.hold(version) {
-                    return Err(Fault::new("memory", format!("{version:?} is named and gone")));
-                }
-                self.checks.memory.named(version)?;
-                self.handles[*handle] = Some(version);
+                self.hold(*handle, version)?;
+            }
+            Step::Peek { task, handle } => {
+                let Some(version) = self.awaited(*task) else { return Ok(()) };
+                self.hold(*handle, version)?;
             }
             Step::Current { handle, datum } => self.current(*handle, *datum)?,
             Step::Drop { datum } => self.drop_datum(*datum)?,
-            Step::Cancel { task } => {
-                if let Some(entry) = &mut self.tasks[*task] {
-                    entry.cancel_asked = true;
-                    let id = entry.id;
-                    self.checks.order.gone(*task);
-                    self.drive(Event::Cancel { task: id })?;
-                    // One whose time is up is over when its executor is.
-                    if self.sched.state(id) != Some(State::Abandoned) {
-                        self.checks.dead.cancelled(*task)?;
-                    }
-                }
+            Step::Cancel { task } => match self.streams.contains_key(task) {
+                true => self.close_stream(*task)?,
+                false => self.cancel(*task)?,
+            },
+            Step::Think { .. } | Step::Wait { .. } | Step::Next { .. } => {
+                unreachable!("the caller took them")
             }
-            Step::Think { .. } | Step::Wait { .. } => unreachable!("the caller took them"),
         }
         Ok(())
+    }
+
+    fn hold(&mut self, handle: usize, version: VersionId) -> Result<(), Fault> {
+        if !self.sched.hold(version) {
+            return Err(Fault::new("memory", format!("{version:?} is named and gone")));
+        }
+        self.checks.memory.named(version)?;
+        self.handles[handle] = Some(version);
+        Ok(())
+    }
+
+    pub(crate) fn cancel(&mut self, task: usize) -> Result<(), Fault> {
+        let Some(entry) = &mut self.tasks[task] else { return Ok(()) };
+        entry.cancel_asked = true;
+        let id = entry.id;
+        self.checks.order.gone(task);
+        self.drive(Event::Cancel { task: id })?;
+        // One whose time is up is over when its executor is.
+        match self.sched.state(id) {
+            Some(State::Abandoned) => Ok(()),
+            _ => self.checks.dead.cancelled(task),
+        }
     }
 
     fn make_datum(&mut self, datum: usize, initial: Option<usize>) -> Result<(), Fault> {
@@ -156,8 +180,9 @@ impl<'a> World<'a> {
         self.carry_out(out)
     }
 
-    /// Drops every handle and datum that is left, in no particular order.
+    /// Drops every stream, handle and datum that is left, in no particular order.
     pub(crate) fn forget_all(&mut self) -> Result<(), Fault> {
+        self.close_streams()?;
         let mut handles: Vec<usize> = (0..self.handles.len()).collect();
         handles.sort_by_key(|handle| mix(0xf0, *handle as u64));
         let data = self.data.len();
@@ -210,6 +235,7 @@ impl<'a> World<'a> {
         if plan.expect.is_some() && !(whole && spoiled) {
             return Ok(());
         }
+        self.files_found(&plans)?;
         let spec = self.spec(plan, accesses);
         let mut out = Vec::new();
         self.tell(|| format!("submit task {}", plan.task));
@@ -237,6 +263,17 @@ impl<'a> World<'a> {
         }
     }
 
+    /// What the driver says of files when they are named to be read.
+    fn files_found(&mut self, plans: &[&AccessPlan]) -> Result<(), Fault> {
+        for access in plans.iter().filter(|access| access.direction == Direction::In) {
+            let TargetPlan::Datum(datum) = access.target else { continue };
+            if self.program.data[datum].kind == DatumKind::InPlace {
+                self.file_found(datum)?;
+            }
+        }
+        Ok(())
+    }
+
     fn dropped_all(&self, plan: &TaskPlan) -> bool {
         plan.accesses.iter().all(|access| match access.target {
             TargetPlan::Datum(datum) => self.dropped[datum],
@@ -257,7 +294,7 @@ impl<'a> World<'a> {
             on_failure: plan.on_failure,
             constraint: plan.constraint,
             tuning: plan.tuning,
-            returns: plan.returns.len() as u32,
+            returns: plan.returned() as u32,
             accesses,
             produces: plan.produces,
             layer: plan.layer,
@@ -277,7 +314,12 @@ impl<'a> World<'a> {
             self.checks.binding.returns(*version);
             self.handles[*handle] = Some(*version);
         }
-        let mut made = outputs[plan.returns.len()..].iter().copied();
+        if let Some(stream) = plan.stream {
+            self.checks.memory.named(outputs[0])?;
+            self.checks.binding.returns(outputs[0]);
+            self.open_stream(plan.task, stream, outputs[0]);
+        }
+        let mut made = outputs[plan.returned()..].iter().copied();
         let mut used = Vec::with_capacity(plans.len());
         for (index, access) in plans.iter().enumerate() {
             let bound = bound.as_ref().map(|bound| bound[index]);
@@ -311,6 +353,8 @@ impl<'a> World<'a> {
             failed_runs: 0,
             attempt: 0,
             sent_at: 0,
+            placed: None,
+            credit: Credit::default(),
             cancel_asked: false,
             failed_on: Vec::new(),
             digest: None,

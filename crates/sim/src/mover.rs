@@ -22,6 +22,8 @@ pub(crate) enum Trouble {
     Capacity(Option<u64>),
     /// The driver moves a file there of its own accord.
     Moves,
+    /// Somebody deletes a file that no task uses.
+    Leaves,
 }
 
 impl World<'_> {
@@ -47,22 +49,49 @@ impl World<'_> {
         data
     }
 
-    /// An I/O task wrote files: says where they are, right before its end.
+    /// A task is about to be called that only reads a datum in place: if no task ever wrote it, the
+    /// driver says that its file was there before, in some programs.
+    pub(crate) fn file_found(&mut self, datum: usize) -> Result<(), Fault> {
+        let (home, scratch) = self.nature(datum);
+        let roll = mix_all(&[self.faults.seed(), 0xf0d, datum as u64]);
+        let Some(layer) = home.filter(|_| !scratch && roll % 3 > 0) else { return Ok(()) };
+        let id = self.data[datum].expect("it was made");
+        let tasks = self.tasks.iter().flatten();
+        let written = tasks.map(|task| task.plan.task).any(|task| self.writes(task, datum));
+        if !self.program.machine.files || self.dropped[datum] || written {
+            return Ok(());
+        }
+        let bytes = roll / 8 % FILE_BYTES_MAX + 1;
+        let known = self.checks.files.files.contains_key(&datum);
+        if !known {
+            self.report.found += 1;
+            let (layer, found) = (Some(layer), true);
+            let file = File { layer, bytes, home, found, ..File::default() };
+            self.checks.files.files.insert(datum, file);
+        }
+        self.drive(Event::FileFound { datum: id, layer, bytes: bytes + u64::from(known) })
+    }
+
+    fn writes(&self, task: usize, datum: usize) -> bool {
+        self.files_written(task).contains(&datum)
+    }
+
+    /// A task wrote files: says where they are, right before its end. One that computes writes
+    /// them at their own paths.
     pub(crate) fn wrote(&mut self, task: usize, executor: ExecutorId) -> Result<(), Fault> {
-        let id = self.task(task).id;
-        let Some((layer, _)) = self.sched.grant_of(id) else { return Ok(()) };
         if !self.program.machine.files {
             return Ok(());
         }
+        let placed = self.task(task).placed;
         for datum in self.files_written(task) {
             let (home, scratch) = self.nature(datum);
+            let layer = placed.or(home);
             let roll = mix_all(&[task as u64, u64::from(executor.0), datum as u64]);
             let bytes = roll % FILE_BYTES_MAX + 1;
-            let file = File { layer: Some(layer), bytes, home, scratch, ..File::default() };
+            let file = File { layer, bytes, home, scratch, ..File::default() };
             self.checks.files.files.insert(datum, file);
             let datum = self.data[datum].expect("it was made");
             let bytes = bytes - u64::from(self.canary == Some(Canary::MisreportBytes));
-            let layer = Some(layer);
             self.drive(Event::FileAt { datum, layer, bytes, home, scratch })?;
         }
         Ok(())
@@ -73,7 +102,10 @@ impl World<'_> {
         for task in self.tasks.iter().flatten().filter(|task| task.end.is_none()) {
             let here = |what: &Use| matches!(what, Use::Cells { datum: at, .. } if *at == datum);
             let mut uses = task.used.iter().filter(|used| here(&used.what));
-            seen.readers += usize::from(uses.clone().any(|used| used.direction.reads()));
+            let reads = uses.clone().any(|used| used.direction.reads());
+            let sent = self.checks.dead.sent_to(task.plan.task).is_some();
+            seen.readers += usize::from(reads);
+            seen.open += usize::from(reads && sent);
             seen.writers += usize::from(uses.any(|used| used.direction.writes()));
             let ready = self.sched.state(task.id) == Some(State::Ready);
             seen.ready +=
@@ -143,7 +175,8 @@ impl World<'_> {
             }
             Instruction::DropCopy { datum, layer } => {
                 let datum = self.datum_number(datum)?;
-                self.checks.files.drop_copy(datum, layer)?;
+                let seen = self.seen(datum, None);
+                self.checks.files.drop_copy(datum, layer, seen)?;
             }
             Instruction::Remove { datum } => {
                 let datum = self.datum_number(datum)?;
@@ -184,8 +217,10 @@ impl World<'_> {
         }
         match moving.keep {
             true => file.upper = moving.to,
-            false => file.layer = moving.to,
+            false => (file.layer, file.found) = (moving.to, false),
         }
+        // Others may have written what was there before.
+        file.bytes += if file.found { serial % 2 } else { 0 };
         let bytes = file.bytes;
         self.drive(Event::MoveDone { datum: id, bytes })
     }
@@ -208,11 +243,13 @@ impl World<'_> {
             1 => Trouble::Up,
             2 => Trouble::Capacity(declared),
             3 => Trouble::Capacity(Some(roll / 8 % declared.unwrap_or(1000).max(1))),
+            4 => Trouble::Leaves,
             _ => Trouble::Moves,
         };
         self.report.troubles += 1;
         match what {
             Trouble::Moves => self.driver_moves(layer, roll),
+            Trouble::Leaves => self.file_leaves(roll),
             Trouble::Down | Trouble::Up => {
                 let down = matches!(what, Trouble::Down);
                 self.checks.files.set_down(layer, down);
@@ -228,20 +265,33 @@ impl World<'_> {
         }
     }
 
-    /// The driver moves a file of its own accord.
-    fn driver_moves(&mut self, layer: LayerId, roll: u64) -> Result<(), Fault> {
+    /// A known file that is not to be removed, and for which the condition holds.
+    fn some_file(&self, roll: u64, condition: impl Fn(&File, Seen) -> bool) -> Option<usize> {
         let mut known: Vec<usize> = self.checks.files.files.keys().copied().collect();
         known.sort_unstable();
         known.retain(|datum| {
             let file = &self.checks.files.files[datum];
-            file.moving.is_none() && !file.removed && self.seen(*datum, None).writers == 0
+            !file.removed && condition(file, self.seen(*datum, None))
         });
-        if known.is_empty() {
-            return Ok(());
+        let at = (roll / 64).checked_rem(known.len() as u64)?;
+        Some(known[at as usize])
+    }
+
+    /// A file is deleted, also while it moves.
+    fn file_leaves(&mut self, roll: u64) -> Result<(), Fault> {
+        let unused = |_: &File, seen: Seen| seen.readers + seen.writers == 0;
+        match self.some_file(roll, unused) {
+            Some(datum) => self.file_gone(datum),
+            None => Ok(()),
         }
-        let datum = known[(roll / 64 % known.len() as u64) as usize];
+    }
+
+    /// The driver moves a file of its own accord.
+    fn driver_moves(&mut self, layer: LayerId, roll: u64) -> Result<(), Fault> {
+        let still = |file: &File, seen: Seen| file.moving.is_none() && seen.writers == 0;
+        let Some(datum) = self.some_file(roll, still) else { return Ok(()) };
         let file = self.checks.files.files.get_mut(&datum).expect("listed");
-        (file.layer, file.upper) = (Some(layer), None);
+        (file.layer, file.upper, file.found) = (Some(layer), None, false);
         let File { bytes, home, scratch, layer, .. } = *file;
         let datum = self.data[datum].expect("it was made");
         self.drive(Event::FileAt { datum, layer, bytes, home, scratch })

@@ -68,6 +68,15 @@ pub enum Expect {
     BadDirection,
 }
 
+/// A task whose one return is a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamPlan {
+    /// How many values its producer may be ahead.
+    pub buffer: u32,
+    /// How many it has.
+    pub values: u32,
+}
+
 /// One call.
 #[derive(Clone, Debug)]
 pub struct TaskPlan {
@@ -99,12 +108,21 @@ pub struct TaskPlan {
     pub accesses: Vec<AccessPlan>,
     /// Handles of its returns.
     pub returns: Vec<usize>,
+    /// What it returns instead is a stream.
+    pub stream: Option<StreamPlan>,
     /// Returns that are handed over so many thousandths of the way through, some more than once.
     pub releases: Vec<(u32, u64)>,
     /// How long its body takes.
     pub duration: u64,
     /// That it must be refused, and how.
     pub expect: Option<Expect>,
+}
+
+impl TaskPlan {
+    /// How many values it returns; a stream counts as one.
+    pub fn returned(&self) -> usize {
+        self.returns.len() + usize::from(self.stream.is_some())
+    }
 }
 
 /// One thing that the main thread does.
@@ -148,7 +166,7 @@ pub enum Step {
         /// Which.
         datum: usize,
     },
-    /// Cancels a task.
+    /// Cancels a task, or wants no more of its stream.
     Cancel {
         /// Which.
         task: usize,
@@ -157,6 +175,20 @@ pub enum Step {
     Think {
         /// Nanoseconds.
         ns: u64,
+    },
+    /// Waits for the next value of a task's stream and takes it.
+    Next {
+        /// Whose stream.
+        task: usize,
+        /// The new handle; it stays without a version if the stream is over.
+        handle: usize,
+    },
+    /// Takes a handle of what comes next in a task's stream, without waiting.
+    Peek {
+        /// Whose stream.
+        task: usize,
+        /// The new handle.
+        handle: usize,
     },
     /// Waits for a version.
     Wait {
@@ -260,6 +292,9 @@ fn describe_task(plan: &TaskPlan) -> String {
         text += &format!("; {:?} {:?} {}", access.direction, access.target, part(&access.region));
     }
     text += &format!("; returns {:?}", plan.returns);
+    if let Some(StreamPlan { buffer, values }) = plan.stream {
+        text += &format!("; a stream of {values} values, buffer={buffer}");
+    }
     for (output, at) in &plan.releases {
         text += &format!("; releases {output} at {at}/1000");
     }

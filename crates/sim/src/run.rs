@@ -37,11 +37,13 @@ pub enum Canary {
     MisreportTime,
     /// Files are told to be a byte smaller (files).
     MisreportBytes,
+    /// Producers may be ahead by one value more (streams).
+    GrantAhead,
 }
 
 impl Canary {
     /// Every canary with the checker that has to see it.
-    pub const ALL: [(Canary, &'static str); 9] = [
+    pub const ALL: [(Canary, &'static str); 10] = [
         (Canary::BeginEarly, "results"),
         (Canary::LoseReport, "liveness"),
         (Canary::GrantTooMuch, "grants"),
@@ -51,6 +53,7 @@ impl Canary {
         (Canary::SwapPriorities, "order"),
         (Canary::MisreportTime, "tuning"),
         (Canary::MisreportBytes, "files"),
+        (Canary::GrantAhead, "streams"),
     ];
 }
 
@@ -79,6 +82,8 @@ pub struct Report {
     pub refused_by_engines: u64,
     /// Bodies that gave their processor back midway.
     pub paused: u64,
+    /// Values of streams that were handed over.
+    pub yielded: u64,
     /// Bodies that stalled and went on.
     pub resumed: u64,
     /// Runs that were given up because their time was up.
@@ -97,6 +102,8 @@ pub struct Report {
     pub moves: u64,
     /// Of these: copies up.
     pub prefetches: u64,
+    /// Files that were there before.
+    pub found: u64,
     /// Scratch files that were removed.
     pub removed: u64,
     /// Runs that their layer failed.
@@ -279,6 +286,7 @@ impl Simulated for Report {
         self.recalled += other.recalled;
         self.refused_by_engines += other.refused_by_engines;
         self.paused += other.paused;
+        self.yielded += other.yielded;
         self.resumed += other.resumed;
         self.given_up += other.given_up;
         self.released += other.released;
@@ -288,6 +296,7 @@ impl Simulated for Report {
         self.adaptive += other.adaptive;
         self.moves += other.moves;
         self.prefetches += other.prefetches;
+        self.found += other.found;
         self.removed += other.removed;
         self.unplaced += other.unplaced;
         self.troubles += other.troubles;
@@ -300,10 +309,11 @@ impl Simulated for Report {
         format!(
             "{} tasks, {} bodies, \
              {} events, {} executors died, {} tasks failed, {} cancelled ({} by region), \
-             {} sent ahead, {} recalled, {} paused, {} resumed, {} given up, \
+             {} sent ahead, {} recalled, {} paused, {} yielded, {} resumed, {} given up, \
              {} outputs released, {} refused, {} passed on by engines; \
              {} epochs ({} abandoned), {} in adaptive windows; \
-             {} moves ({} up), {} files removed, {} runs unplaced, {} troubles; log {:016x}",
+             {} moves ({} up), {} files found, {} removed, {} runs unplaced, {} troubles; \
+             log {:016x}",
             self.tasks,
             self.bodies,
             self.events,
@@ -314,6 +324,7 @@ impl Simulated for Report {
             self.ahead,
             self.recalled,
             self.paused,
+            self.yielded,
             self.resumed,
             self.given_up,
             self.released,
@@ -324,6 +335,7 @@ impl Simulated for Report {
             self.adaptive,
             self.moves,
             self.prefetches,
+            self.found,
             self.removed,
             self.unplaced,
             self.troubles,

@@ -39,7 +39,7 @@ pub(crate) fn shrink(program: &Program, mut fails: impl FnMut(&Program) -> bool)
     best
 }
 
-/// Takes accesses out of the tasks that are left.
+/// Takes accesses and values of streams out of the tasks that are left.
 fn simplify(best: &mut Program, fails: &mut impl FnMut(&Program) -> bool) {
     for step in 0..best.steps.len() {
         let mut access = 0;
@@ -56,5 +56,17 @@ fn simplify(best: &mut Program, fails: &mut impl FnMut(&Program) -> bool) {
                 access += 1;
             }
         }
+        while let Some(candidate) = with_fewer_values(best, step).filter(|it| fails(it)) {
+            *best = candidate;
+        }
     }
+}
+
+/// With one value less in the stream of a task.
+fn with_fewer_values(best: &Program, step: usize) -> Option<Program> {
+    let mut candidate = best.clone();
+    let Step::Submit(plan) = &mut candidate.steps[step] else { return None };
+    let stream = plan.stream.as_mut()?;
+    stream.values = stream.values.checked_sub(1)?;
+    Some(candidate)
 }

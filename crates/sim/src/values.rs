@@ -126,6 +126,10 @@ pub fn digest(task: usize, reads: &[u64]) -> u64 {
 pub fn returned(digest: u64, output: usize) -> u64 {
     mix_all(&[digest, 0x4e, output as u64])
 }
+/// What it hands over as the value of its stream with this number.
+pub fn handed(digest: u64, number: u32) -> u64 {
+    mix_all(&[digest, 0x57, u64::from(number)])
+}
 /// What it writes to a value.
 pub fn written(digest: u64, access: usize) -> u64 {
     mix_all(&[digest, 0x34, access as u64])

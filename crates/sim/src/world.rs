@@ -6,7 +6,7 @@
 //! real drivers do. Executors are in `executor.rs`, the program's main thread in `main_thread.rs`.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -17,12 +17,13 @@ use sched::{
 };
 
 use crate::checkers::{
-    dead, files, grants, liveness, memory, order, results, state, tuning, Fault,
+    dead, files, grants, liveness, memory, order, results, state, streams, tuning, Fault,
 };
 use crate::executor::{Executor, Message};
 use crate::faults::{Delay, Faults};
 use crate::hash::{Fold, Map};
 use crate::program::{Program, TaskPlan, FUNCTIONS};
+use crate::streams::{Credit, Stream};
 use crate::values::{Body, Store, Used, EMPTY};
 use crate::Canary;
 use crate::Report;
@@ -38,12 +39,10 @@ pub(crate) enum Happening {
     Look(u32),
     /// The body with this serial reaches the point where it hands an output over.
     Release(u32, u64, usize),
-    /// A body waits for others.
-    Stall(u32, u64),
-    /// Others have done what a task waits for.
-    Want(usize, u32),
-    /// A body that stalled goes on.
-    GoOn(u32, u64),
+    /// The body with this serial has the next value of its stream.
+    Yield(u32, u64),
+    /// An executor hears how far the stream of a task may go.
+    Granted(u32, usize, Credit),
     /// A body gives its processor back.
     Pause(u32, u64),
     /// The body with this serial ends.
@@ -77,6 +76,10 @@ pub(crate) struct Task<'a> {
     /// The attempt of the last `Run`, and when that was.
     pub(crate) attempt: u32,
     pub(crate) sent_at: u64,
+    /// Where its files go.
+    pub(crate) placed: Option<LayerId>,
+    /// What was said of its stream then.
+    pub(crate) credit: Credit,
     pub(crate) cancel_asked: bool,
     /// The layers that failed it.
     pub(crate) failed_on: Vec<LayerId>,
@@ -95,6 +98,7 @@ pub(crate) struct Checks<'a> {
     pub(crate) memory: memory::Memory,
     pub(crate) order: order::Order<'a>,
     pub(crate) binding: results::Binding,
+    pub(crate) streams: streams::Streams,
     pub(crate) live: usize,
 }
 
@@ -129,9 +133,11 @@ pub(crate) struct World<'a> {
     pub(crate) resolved: Map<VersionId, u64>,
     /// Versions that came before the end of their task.
     pub(crate) released: Map<VersionId, ()>,
+    /// By task.
+    pub(crate) streams: BTreeMap<usize, Stream>,
     pub(crate) executors: Vec<Executor>,
     pub(crate) step: usize,
-    pub(crate) blocked_on: Option<usize>,
+    pub(crate) blocked_on: Option<VersionId>,
     pub(crate) checks: Checks<'a>,
     pub(crate) report: Report,
     log: Fold,
@@ -177,6 +183,7 @@ impl<'a> World<'a> {
             initial: Map::default(),
             resolved: Map::default(),
             released: Map::default(),
+            streams: BTreeMap::new(),
             executors: Vec::new(),
             step: 0,
             blocked_on: None,
@@ -192,6 +199,7 @@ impl<'a> World<'a> {
                 memory: memory::Memory::default(),
                 order: order::Order::new(nodes, machine.config.policy == PolicyKind::Fcfs),
                 binding: results::Binding::new(program.data.len()),
+                streams: streams::Streams::default(),
                 live: 0,
             },
             report: Report::default(),
@@ -225,7 +233,7 @@ impl<'a> World<'a> {
         for (number, when) in self.faults.troubles() {
             self.at(when, Happening::Trouble(number));
         }
-        while self.happen()? {
+        while self.happen()? || self.give_up_stream()? {
             liveness::count(self.report.events)?;
         }
         let tasks = self.tasks.iter().flatten();
@@ -273,9 +281,8 @@ impl<'a> World<'a> {
             Happening::Look(executor) => self.look_at_line(executor)?,
             Happening::Pause(executor, serial) => self.body_pauses(executor, serial)?,
             Happening::Release(executor, serial, at) => self.body_releases(executor, serial, at),
-            Happening::Stall(executor, serial) => self.body_stalls(executor, serial)?,
-            Happening::Want(task, attempt) => self.task_wants(task, attempt)?,
-            Happening::GoOn(executor, serial) => self.body_goes_on(executor, serial)?,
+            Happening::Yield(executor, serial) => self.body_yields(executor, serial)?,
+            Happening::Granted(executor, task, credit) => self.granted(executor, task, credit)?,
             Happening::End(executor, serial) => self.body_ends(executor, serial)?,
             Happening::Die(executor) => self.executor_dies(executor),
             Happening::Report(executor) => self.report_arrives(executor)?,
@@ -307,7 +314,7 @@ impl<'a> World<'a> {
         });
         let entry = self.tasks[task].as_mut().expect("taken");
         if taken {
-            let outputs = body.outputs(entry.plan.returns.len(), &entry.used);
+            let outputs = body.outputs(entry.plan.returned(), &entry.used);
             self.store.keep(&entry.outputs, &entry.used, &outputs);
             entry.digest = Some(body.digest);
         } else {
@@ -344,7 +351,7 @@ impl<'a> World<'a> {
             state::check(&self.sched, seen)?;
             self.check_files()?;
         }
-        Ok(())
+        self.feed_streams()
     }
 
     fn obey(&mut self, instruction: Instruction) -> Result<(), Fault> {
@@ -358,6 +365,7 @@ impl<'a> World<'a> {
                 let granted = granted.unwrap_or_default();
                 self.checks.grants.run(plan, executor, layer, granted)?;
                 self.writer_sent(task)?;
+                self.task_mut(task).placed = layer;
                 if let Some(layer) = layer {
                     self.file_task_sent(task, layer)?;
                     let sent = (id, self.now);
@@ -427,11 +435,9 @@ impl<'a> World<'a> {
             self.resolved.insert(version, value);
             self.checks.order.came(version, self.report.events);
         }
-        if let Some(handle) = self.blocked_on {
-            if self.handles[handle] == Some(version) {
-                self.blocked_on = None;
-                self.later(0, Happening::Program);
-            }
+        if self.blocked_on == Some(version) {
+            self.blocked_on = None;
+            self.later(0, Happening::Program);
         }
         Ok(())
     }
@@ -453,8 +459,9 @@ impl<'a> World<'a> {
             }
             Some(_) => self.report.cancelled += 1,
         }
+        let well = failure.is_none();
         self.task_mut(task).end = Some(failure);
-        Ok(())
+        self.stream_is_over(task, well)
     }
 
     fn report_arrives(&mut self, number: u32) -> Result<(), Fault> {
@@ -488,15 +495,8 @@ impl<'a> World<'a> {
                 let id = self.task(task).id;
                 self.drive(Event::Paused { task: id, executor })
             }
-            Message::Stalled { task, wants_after } => {
-                let (task, wants_after) = (*task, *wants_after);
-                let (id, attempt) = (self.task(task).id, self.task(task).attempt);
-                self.checks.grants.stalled(task);
-                self.checks.tuning.back(task, self.now);
-                self.drive(Event::Stalled { task: id, executor })?;
-                self.later(wants_after, Happening::Want(task, attempt));
-                Ok(())
-            }
+            Message::Yielded { task, number, value } => self.yielded(*task, *number, *value),
+            Message::Stalled { task, made } => self.stalled(*task, executor, *made),
             Message::Recalled { task } => {
                 let task = *task;
                 self.report.recalled += 1;
@@ -505,7 +505,11 @@ impl<'a> World<'a> {
                 self.drive(Event::Recalled { task: id, executor })
             }
             Message::Unplaced { task, ran, down } => {
-                self.run_is_unplaced(*task, executor, *ran, *down)
+                match self.sched.grant_of(self.task(*task).id) {
+                    Some((layer, _)) => self.run_is_unplaced(*task, executor, *ran, layer, *down),
+                    // It stalled, so no layer is to blame.
+                    None => self.run_fails(*task, executor, *ran),
+                }
             }
             Message::Refused { task } => {
                 let task = *task;
@@ -524,17 +528,16 @@ impl<'a> World<'a> {
         task: usize,
         executor: ExecutorId,
         ran: u64,
+        layer: LayerId,
         down: bool,
     ) -> Result<(), Fault> {
         let unreported = &mut self.executors[executor.0 as usize].unreported;
         unreported.retain(|other| *other != task);
         self.report.unplaced += 1;
         let id = self.task(task).id;
-        if let Some((layer, _)) = self.sched.grant_of(id) {
-            self.task_mut(task).failed_on.push(layer);
-            if down {
-                self.checks.files.set_down(layer, true);
-            }
+        self.task_mut(task).failed_on.push(layer);
+        if down {
+            self.checks.files.set_down(layer, true);
         }
         // One whose time is up counts as a run that failed.
         let late = self.sched.state(id) == Some(sched::State::Abandoned);
@@ -542,6 +545,15 @@ impl<'a> World<'a> {
         self.checks.back(task, self.now);
         let failure = Arc::from(crate::executor::UNPLACED);
         self.drive(Event::Unplaced { task: id, executor, ran, down, failure })
+    }
+
+    fn run_fails(&mut self, task: usize, executor: ExecutorId, ran: u64) -> Result<(), Fault> {
+        let unreported = &mut self.executors[executor.0 as usize].unreported;
+        unreported.retain(|other| *other != task);
+        self.task_mut(task).failed_runs += 1;
+        self.checks.back(task, self.now);
+        let outcome = Outcome::Raised(Arc::from(format!("task {task}").as_bytes()));
+        self.drive(Event::Ended { task: self.task(task).id, executor, outcome, ran })
     }
 
     /// A report of a run comes: what the body moved is told first, where it is known.
@@ -582,15 +594,6 @@ impl<'a> World<'a> {
             self.released.insert(version, ());
         }
         Ok(())
-    }
-
-    /// A task that stalled in this run can go on.
-    fn task_wants(&mut self, task: usize, attempt: u32) -> Result<(), Fault> {
-        let entry = self.task(task);
-        match entry.attempt == attempt && entry.end.is_none() {
-            true => self.drive(Event::Resume { task: entry.id }),
-            false => Ok(()),
-        }
     }
 
     /// Takes a task in whose identifier the scheduler gave.

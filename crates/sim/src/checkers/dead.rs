@@ -63,6 +63,11 @@ impl Dead {
         }
     }
 
+    /// The executor that a task is at, as far as the driver knows.
+    pub fn sent_to(&self, task: usize) -> Option<ExecutorId> {
+        self.lives[task].sent
+    }
+
     /// The driver knows that a task is at its executor no more.
     pub fn back(&mut self, task: usize) {
         self.lives[task].sent = None;

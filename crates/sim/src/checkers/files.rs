@@ -4,6 +4,8 @@
 //! The account is a list of files, each with the layers that it takes up; sums are made anew each
 //! time. What a task uses is asked of the world, at the moment of each instruction.
 
+use std::cmp::Reverse;
+
 use sched::{Layer, LayerId, NodeId, Sched};
 
 use super::Fault;
@@ -33,6 +35,8 @@ pub struct File {
     pub home: Option<LayerId>,
     /// Whether it goes with the session.
     pub scratch: bool,
+    /// Whether it was there before: its bytes there are not the session's.
+    pub found: bool,
     /// Where a second copy is.
     pub upper: Option<LayerId>,
     /// Whether it moves.
@@ -50,6 +54,8 @@ pub struct Seen {
     pub writers: usize,
     /// Whether the program can name it.
     pub named: bool,
+    /// Readers at executors: they may have it open.
+    pub open: usize,
     /// I/O tasks at executors of the nodes that the move is about.
     pub near: usize,
     /// I/O tasks at any executor.
@@ -97,12 +103,20 @@ impl Files {
         let here = |other: &Option<LayerId>| *other == Some(layer);
         let (mut stored, mut expected) = (0, 0);
         for file in self.files.values() {
-            let copies = u64::from(here(&file.layer)) + u64::from(here(&file.upper));
+            let own = here(&file.layer) && !file.found;
+            let copies = u64::from(own) + u64::from(here(&file.upper));
             stored += file.bytes * copies;
             let comes = file.moving.is_some_and(|moving| here(&moving.to));
             expected += if comes { file.bytes } else { 0 };
         }
         (stored, expected)
+    }
+
+    /// How high a layer is: by bandwidth, and of equals that of less capacity is higher.
+    fn rank(&self, layer: LayerId) -> (u64, Reverse<u64>) {
+        let Layer { bandwidth, capacity, .. } = &self.layers[layer.0 as usize];
+        let (bandwidth, capacity) = (bandwidth.unwrap_or(u64::MAX), capacity.unwrap_or(u64::MAX));
+        (bandwidth, Reverse(capacity))
     }
 
     /// The node of a layer; `None`: every node reaches it.
@@ -151,6 +165,10 @@ impl Files {
             return wrong("tasks use it, or none reads it");
         }
         let home = if file.scratch { moving.to } else { file.home };
+        let rank = |layer: LayerId| self.rank(layer);
+        if moving.keep && moving.to.is_none_or(|to| rank(to) <= rank(moving.from)) {
+            return wrong("a copy belongs above");
+        }
         if !moving.keep && (home != moving.to || (file.scratch && moving.to.is_none())) {
             return wrong("not where it belongs");
         }
@@ -171,8 +189,11 @@ impl Files {
         Ok(())
     }
 
-    /// The second copy of a file goes.
-    pub fn drop_copy(&mut self, datum: usize, layer: LayerId) -> Result<(), Fault> {
+    /// The second copy of a file goes, which nobody has open unless a task is about to write.
+    pub fn drop_copy(&mut self, datum: usize, layer: LayerId, seen: Seen) -> Result<(), Fault> {
+        if seen.open > 0 && seen.writers == 0 {
+            return Err(fault(format!("the copy of d{datum} on {layer:?} is dropped: {seen:?}")));
+        }
         match self.files.get_mut(&datum) {
             Some(file) if file.upper == Some(layer) && file.layer.is_some() => {
                 file.upper = None;
@@ -206,9 +227,11 @@ impl Files {
         Ok(())
     }
 
-    /// Nothing is named any more, and nothing goes on: no scratch file is left, nothing moves.
+    /// Nothing is named any more, and nothing goes on: no scratch file and no second copy is left,
+    /// nothing moves.
     pub fn end(&self) -> Result<(), Fault> {
-        let left = self.files.iter().find(|(_, file)| file.scratch || file.moving.is_some());
+        let stays = |file: &File| file.scratch || file.upper.is_some() || file.moving.is_some();
+        let left = self.files.iter().find(|(_, file)| stays(file));
         match left {
             Some((datum, file)) => Err(fault(format!("d{datum} is left: {file:?}"))),
             None => Ok(()),

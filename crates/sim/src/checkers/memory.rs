@@ -86,6 +86,12 @@ impl Memory {
         self.versions.get(&version).and_then(|entry| entry.settled)
     }
 
+    /// How many tasks that are not over have a version to read; `None`: it was discarded.
+    pub fn readers(&self, version: VersionId) -> Option<u32> {
+        let entry = self.versions.get(&version).filter(|entry| !entry.discarded);
+        entry.map(|entry| entry.readers)
+    }
+
     /// Looks at one instruction. The readers that are over with its batch have been taken off.
     pub fn instruction(&mut self, instruction: &Instruction) -> Result<(), Fault> {
         match instruction {

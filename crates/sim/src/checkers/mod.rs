@@ -12,6 +12,7 @@ pub mod memory;
 pub mod order;
 pub mod results;
 pub mod state;
+pub mod streams;
 pub mod tuning;
 
 /// A promise that was broken.

@@ -17,9 +17,10 @@ use std::sync::Arc;
 use graph::{Direction, Region, VersionId};
 use sched::{Cause, Failure, OnFailure};
 
+use super::streams::Streams;
 use super::Fault;
 use crate::hash::Map;
-use crate::values::{covers, overlap, returned, Cells, Store, Use, Used, EMPTY};
+use crate::values::{covers, handed, overlap, returned, Cells, Store, Use, Used, EMPTY};
 use crate::world::{Task, World};
 
 /// Which version of each value datum is the latest, and whether a group may be joined.
@@ -192,7 +193,12 @@ impl Sequence {
     }
 
     /// Runs one task as it ended, and compares.
-    fn run(&mut self, task: &Task<'_>, released: &Map<VersionId, ()>) -> Result<bool, Fault> {
+    fn run(
+        &mut self,
+        task: &Task<'_>,
+        released: &Map<VersionId, ()>,
+        streams: &Streams,
+    ) -> Result<bool, Fault> {
         let number = task.plan.task;
         let fault = |message: String| Fault::of_task("results", number, message);
         let end = task.end.as_ref().expect("everything is over");
@@ -219,14 +225,17 @@ impl Sequence {
         for (from, base) in task.used.iter().filter_map(group_of) {
             self.store.bases.insert(from, base);
         }
-        match failure {
+        let digest = match failure {
             None => self.run_well(task)?,
             Some(failure) => self.run_badly(task, failure, released)?,
+        };
+        for (value, version) in streams.versions(number).enumerate() {
+            self.store.values.insert(version, handed(digest, value as u32));
         }
         Ok(only_by_region)
     }
 
-    fn run_well(&mut self, task: &Task<'_>) -> Result<(), Fault> {
+    fn run_well(&mut self, task: &Task<'_>) -> Result<u64, Fault> {
         let number = task.plan.task;
         let fault = |message: String| Fault::of_task("results", number, message);
         let mut body = self.store.begin(number, &task.used).map_err(fault)?;
@@ -238,10 +247,10 @@ impl Sequence {
             );
             return Err(fault(message));
         }
-        let outputs = body.outputs(task.plan.returns.len(), &task.used);
+        let outputs = body.outputs(task.plan.returned(), &task.used);
         self.store.keep(&task.outputs, &task.used, &outputs);
         self.mark(task, false);
-        Ok(())
+        Ok(body.digest)
     }
 
     fn run_badly(
@@ -249,7 +258,7 @@ impl Sequence {
         task: &Task<'_>,
         failure: &Failure,
         released: &Map<VersionId, ()>,
-    ) -> Result<(), Fault> {
+    ) -> Result<u64, Fault> {
         let number = task.plan.task;
         let mut digest = 0;
         if task.begins > 0 {
@@ -259,7 +268,7 @@ impl Sequence {
             digest = body.digest;
         }
         let fails = !ignored(failure);
-        let returns = task.plan.returns.len();
+        let returns = task.plan.returned();
         for (index, version) in task.outputs.iter().enumerate() {
             let grouped = self.store.bases.contains_key(version);
             if released.contains_key(version) {
@@ -271,7 +280,7 @@ impl Sequence {
             }
         }
         self.mark(task, fails);
-        Ok(())
+        Ok(digest)
     }
 }
 
@@ -334,7 +343,7 @@ pub(crate) fn check(world: &mut World<'_>) -> Result<(), Fault> {
             let failure: &Arc<Failure> = failure;
             check_cause(task, failure)?;
         }
-        let by_region = sequence.run(task, &world.released)?;
+        let by_region = sequence.run(task, &world.released, &world.checks.streams)?;
         world.report.cancelled_by_region += u64::from(by_region);
     }
     compare(world, &sequence)
@@ -343,11 +352,12 @@ pub(crate) fn check(world: &mut World<'_>) -> Result<(), Fault> {
 fn compare(world: &World<'_>, sequence: &Sequence) -> Result<(), Fault> {
     for number in &world.order {
         let task = world.tasks[*number].as_ref().expect("it was taken");
-        for version in &task.outputs {
-            let ours = world.resolved.get(version).copied();
-            let theirs = match sequence.failed.contains_key(version) {
+        let streamed = world.checks.streams.versions(*number);
+        for version in task.outputs.iter().copied().chain(streamed) {
+            let ours = world.resolved.get(&version).copied();
+            let theirs = match sequence.failed.contains_key(&version) {
                 true => None,
-                false => sequence.store.value(*version).ok(),
+                false => sequence.store.value(version).ok(),
             };
             if ours != theirs {
                 let message = format!("{version:?} is {ours:x?}, sequentially {theirs:x?}");
