@@ -65,6 +65,11 @@ class Result:
     was_skipped: bool
 
 
+WATCHED_FLAGS = ["-fsanitize=thread", "-fno-builtin"]
+NAMES = ROOT / "crates" / "capi" / "tests" / "sanitizer_names.c"
+"""Of the thread sanitizer that watches Rust, in terms of the one that watches C."""
+
+
 def _compile(build: Build, sources: list[str], name: str, libraries: list[str]) -> Path:
     program = build.folder / name
     files = [str(SOURCES / source) for source in sources]
@@ -83,10 +88,22 @@ def compile_one(build: Build, name: str) -> Path:
     return _compile(build, [f"{name}.c"], name, _libraries(build))
 
 
+def _trap_sources() -> list[str]:
+    return sorted(path.name for path in SOURCES.glob("*.c") if path.stem not in ALONE)
+
+
 def compile_traps(build: Build) -> Path:
     """The program with the traps, against this library."""
-    sources = sorted(path.name for path in SOURCES.glob("*.c") if path.stem not in ALONE)
-    return _compile(build, sources, "traps", _libraries(build))
+    return _compile(build, _trap_sources(), "traps", _libraries(build))
+
+
+def compile_watched(build: Build) -> tuple[Path, Path]:
+    """The traps and the random program, with the thread sanitizer."""
+    words = [*WATCHED_FLAGS, str(NAMES), *_libraries(build)]
+    return (
+        _compile(build, _trap_sources(), "traps", words),
+        _compile(build, ["random.c"], "random", words),
+    )
 
 
 def _run(

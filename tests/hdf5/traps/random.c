@@ -8,6 +8,8 @@
  */
 
 #define _GNU_SOURCE
+#include "watched.h"
+
 #include <errno.h>
 #include <hdf5.h>
 #include <pthread.h>
@@ -48,6 +50,7 @@ ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t offset) {
         errno = chance % 2 == 0 ? EIO : ENOSPC;
         return -1;
     }
+    READS(bytes, size);
     return syscall(SYS_pwrite64, fd, bytes, size, offset);
 }
 
