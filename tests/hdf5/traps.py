@@ -17,8 +17,8 @@ TRAP_S_MAX = 120.0
 SKIPPED = 77
 FLAGS = ["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wl,-z,now"]
 OURS = "alongside: hdf5: "
-ALONE = {"two", "random", "content"}
-"""Sources that are programs of their own."""
+ALONE = ("two", "random", "content")
+"""What the sources of programs of their own begin with."""
 
 LENT = "a_buffer_lent_by_the_connector_string_is_used_in_place"
 EXIT = "an_exit_with_a_failed_write_says_so"
@@ -83,13 +83,18 @@ def _libraries(build: Build) -> list[str]:
     return ["-rdynamic", f"-L{where}", f"-Wl,-rpath,{where}", "-lhdf5", "-lpthread"]
 
 
+def sources_of(name: str) -> list[str]:
+    """The files of a program of its own: those whose names begin with its name."""
+    return sorted(path.name for path in SOURCES.glob(f"{name}*.c"))
+
+
 def compile_one(build: Build, name: str) -> Path:
-    """A program of one source, against this library."""
-    return _compile(build, [f"{name}.c"], name, _libraries(build))
+    """A program of its own, against this library."""
+    return _compile(build, sources_of(name), name, _libraries(build))
 
 
 def _trap_sources() -> list[str]:
-    return sorted(path.name for path in SOURCES.glob("*.c") if path.stem not in ALONE)
+    return sorted(path.name for path in SOURCES.glob("*.c") if not path.stem.startswith(ALONE))
 
 
 def compile_traps(build: Build) -> Path:
@@ -102,7 +107,7 @@ def compile_watched(build: Build) -> tuple[Path, Path]:
     words = [*WATCHED_FLAGS, str(NAMES), *_libraries(build)]
     return (
         _compile(build, _trap_sources(), "traps", words),
-        _compile(build, ["random.c"], "random", words),
+        _compile(build, sources_of("random"), "random", words),
     )
 
 
