@@ -25,7 +25,7 @@ enum { THREADS = 3, STEPS = 80, BUFFER_INTS = 2 * ROWS_MAX * COLUMNS_MAX };
 
 /* Writes of this size are of data; what HDF5 gathers of metadata is smaller. Where metadata cannot
  * be written, HDF5's own assertions end the process, also natively. */
-enum { RAW_BYTES_MIN = 40 << 10 };
+enum { RAW_BYTES_MIN = 64 << 10 };
 
 bool is_failing;
 static bool is_late;
