@@ -12,10 +12,13 @@ import json
 import sys
 from dataclasses import asdict
 
-from tests.hdf5 import random_programs, suites, traps
-from tests.hdf5.builds import KEPT, VERSIONS, Build, MissingError, build
+from tests.hdf5 import random_programs, suites, traps, watched
+from tests.hdf5.builds import KEPT, VERSIONS, WATCHED, Build, MissingError, build
 
 PARTS = ("api", "traps", "random", "programs")
+ASKED = ("tsan",)
+"""Parts that are only run when they are named: they need more tools."""
+
 SEEDS = 100
 API_PASSED = {"1.14.6": (1074, 28)}
 """Of `h5_api_test`: what passes natively, and in the group `async`, which native HDF5 skips."""
@@ -93,17 +96,20 @@ def main() -> int:
     """Runs the parts that the command line names."""
     parser = argparse.ArgumentParser(prog="tests.hdf5", description=__doc__)
     parser.add_argument("--version", choices=VERSIONS, default="1.14.6")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--parts", nargs="+", choices=PARTS + ASKED, default=list(PARTS))
     parser.add_argument("--seeds", type=int, default=SEEDS, help="random programs to run")
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--only", nargs="+", default=[], help="programs of HDF5, by name")
     chosen = parser.parse_args()
+    wrong = []
     try:
         kinds = [build(chosen.version, kind) for kind in ("threadsafe", "plain")]
+        if "tsan" in chosen.parts:
+            library = build(chosen.version, WATCHED)
+            wrong += watched.check(library, chosen.first_seed, chosen.seeds)
     except MissingError as missing:
         print(missing, file=sys.stderr)
         return 1
-    wrong = []
     if "api" in chosen.parts and kinds[0].has_tests:
         wrong += check_api(kinds)
     if "traps" in chosen.parts:

@@ -58,8 +58,20 @@ WITHOUT_TESTS = {
 }
 """What is different where the tests are not there."""
 
-THREADSAFE = {"threadsafe": "ON", "plain": "OFF"}
-"""The two builds. A thread-safe one has no high-level library."""
+WATCHED = "watched"
+
+KINDS = {
+    "threadsafe": {"HDF5_ENABLE_THREADSAFE": "ON"},
+    "plain": {"HDF5_ENABLE_THREADSAFE": "OFF"},
+    WATCHED: {
+        "HDF5_ENABLE_THREADSAFE": "ON",
+        "CMAKE_C_FLAGS": f"{OPTIONS['CMAKE_C_FLAGS']} -fsanitize=thread",
+        "BUILD_TESTING": "OFF",
+        "HDF5_TEST_API": "OFF",
+    },
+}
+"""The builds. A thread-safe one has no high-level library; what is watched by the thread sanitizer
+has no tests of its own."""
 
 
 class MissingError(Exception):
@@ -97,7 +109,7 @@ class Build:
     @property
     def has_tests(self) -> bool:
         """Whether HDF5's own tests were built, too."""
-        return self.version in SHA256
+        return self.version in SHA256 and self.kind != WATCHED
 
 
 def _run(command: list[str], log: Path | None = None) -> str:
@@ -204,7 +216,7 @@ def _unpack(version: str) -> None:
 
 
 def build(version: str, kind: str) -> Build:
-    """A library of this version (one of `VERSIONS`) and kind (of `THREADSAFE`), built once."""
+    """A library of this version (one of `VERSIONS`) and kind (of `KINDS`), built once."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         raise MissingError(f"install {', '.join(missing)} first")
@@ -215,8 +227,8 @@ def build(version: str, kind: str) -> Build:
     built.folder.mkdir(parents=True, exist_ok=True)
     _unpack(version)
     print(f"building HDF5 {version}, {kind}: some minutes", file=sys.stderr)
-    options = OPTIONS | {"HDF5_ENABLE_THREADSAFE": THREADSAFE[kind]}
-    if not built.has_tests:
+    options = OPTIONS | KINDS[kind]
+    if version in CRATES:
         options |= WITHOUT_TESTS
     defined = [f"-D{key}={value}" for key, value in options.items()]
     log = built.folder.with_suffix(".log")

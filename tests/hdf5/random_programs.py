@@ -18,7 +18,6 @@ from tests.hdf5.traps import USUAL, compile_one
 
 RUN_S_MAX = 120.0
 AT_ONCE = 2
-FILES = ("0.h5", "1.h5", "2.h5", "shared.h5")
 CONNECTORS = (USUAL, CONNECTOR, CONNECTOR + ";limit=1MiB", USUAL + ";behind=1KiB")
 
 
@@ -59,9 +58,10 @@ def _one(programs: Programs, seed: int) -> str:
                 said = ended.stderr[-3000:]
                 return f"seed {seed}, {way}, {string}: exit {ended.returncode}:\n{said}"
             if way != "failing":
-                files = [str(folder / file) for file in FILES]
-                content = _run([str(programs.content), *files], None)
-                outcomes[way] = (ended.stdout, content.returncode, content.stdout)
+                files = sorted(path.name for path in folder.glob("*.h5"))
+                content = _run([str(programs.content), str(folder), *files], None)
+                said = content.stdout or content.stderr
+                outcomes[way] = (ended.stdout, content.returncode, files, said)
     if outcomes["plain"] != outcomes["late"] or outcomes["plain"][1] != 0:
         return f"seed {seed}, {connector}: {outcomes}"
     return ""

@@ -17,8 +17,8 @@ TRAP_S_MAX = 120.0
 SKIPPED = 77
 FLAGS = ["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wl,-z,now"]
 OURS = "alongside: hdf5: "
-ALONE = {"two", "random", "content"}
-"""Sources that are programs of their own."""
+ALONE = ("two", "random", "content")
+"""What the sources of programs of their own begin with."""
 
 LENT = "a_buffer_lent_by_the_connector_string_is_used_in_place"
 EXIT = "an_exit_with_a_failed_write_says_so"
@@ -65,6 +65,11 @@ class Result:
     was_skipped: bool
 
 
+WATCHED_FLAGS = ["-fsanitize=thread", "-fno-builtin"]
+NAMES = ROOT / "crates" / "capi" / "tests" / "sanitizer_names.c"
+"""Of the thread sanitizer that watches Rust, in terms of the one that watches C."""
+
+
 def _compile(build: Build, sources: list[str], name: str, libraries: list[str]) -> Path:
     program = build.folder / name
     files = [str(SOURCES / source) for source in sources]
@@ -78,15 +83,32 @@ def _libraries(build: Build) -> list[str]:
     return ["-rdynamic", f"-L{where}", f"-Wl,-rpath,{where}", "-lhdf5", "-lpthread"]
 
 
+def sources_of(name: str) -> list[str]:
+    """The files of a program of its own: those whose names begin with its name."""
+    return sorted(path.name for path in SOURCES.glob(f"{name}*.c"))
+
+
 def compile_one(build: Build, name: str) -> Path:
-    """A program of one source, against this library."""
-    return _compile(build, [f"{name}.c"], name, _libraries(build))
+    """A program of its own, against this library."""
+    return _compile(build, sources_of(name), name, _libraries(build))
+
+
+def _trap_sources() -> list[str]:
+    return sorted(path.name for path in SOURCES.glob("*.c") if not path.stem.startswith(ALONE))
 
 
 def compile_traps(build: Build) -> Path:
     """The program with the traps, against this library."""
-    sources = sorted(path.name for path in SOURCES.glob("*.c") if path.stem not in ALONE)
-    return _compile(build, sources, "traps", _libraries(build))
+    return _compile(build, _trap_sources(), "traps", _libraries(build))
+
+
+def compile_watched(build: Build) -> tuple[Path, Path]:
+    """The traps and the random program, with the thread sanitizer."""
+    words = [*WATCHED_FLAGS, str(NAMES), *_libraries(build)]
+    return (
+        _compile(build, _trap_sources(), "traps", words),
+        _compile(build, sources_of("random"), "random", words),
+    )
 
 
 def _run(

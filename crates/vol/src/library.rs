@@ -118,14 +118,16 @@ fn place_of(address: *mut c_void) -> Option<(usize, &'static CStr)> {
     Some((info.dli_fbase as usize, unsafe { CStr::from_ptr(info.dli_fname) }))
 }
 
-/// The first file on the way up the stack that is not this plugin.
+/// The first file on the way up the stack from this plugin that is another. (Below it may be one
+/// that stands in for `backtrace`, as the sanitizers do.)
 fn caller() -> Option<(usize, &'static CStr)> {
     let (ours, _) = place_of(caller as *mut c_void)?;
     let mut frames = [std::ptr::null_mut(); FRAMES_MAX];
     // SAFETY: so many addresses fit.
     let count = unsafe { libc::backtrace(frames.as_mut_ptr(), FRAMES_MAX as c_int) };
     let frames = &frames[..usize::try_from(count).unwrap_or(0)];
-    frames.iter().filter_map(|frame| place_of(*frame)).find(|(base, _)| *base != ours)
+    let places = frames.iter().filter_map(|frame| place_of(*frame));
+    places.skip_while(|(base, _)| *base != ours).find(|(base, _)| *base != ours)
 }
 
 fn load(slot: usize, base: usize, path: &CStr) -> Result<Library, String> {

@@ -44,6 +44,17 @@ static void a_buffer_lent_by_a_transfer_list_is_used_in_place(void) {
     CHECK(written_of_a_changed_buffer(H5P_DEFAULT) == 1);
 }
 
+/* What a program must not do that lends its buffer: under the thread sanitizer it is seen. */
+void a_lent_buffer_is_changed_too_early(void) {
+    static int buffer[COUNT];
+    hid_t file = new_file("a.h5"), dataset = new_dataset(file, "a", COUNT);
+    hid_t list = list_with_limit(0);
+    CHECK(H5Dwrite(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, list, buffer) >= 0);
+    for (int at = 0; at < COUNT; at++)
+        buffer[at] = at;
+    CHECK(H5Dclose(dataset) >= 0 && H5Fclose(file) >= 0);
+}
+
 /* With `limit=0` in the connector string. */
 static void a_buffer_lent_by_the_connector_string_is_used_in_place(void) {
     CHECK(written_of_a_changed_buffer(H5P_DEFAULT) == 2);

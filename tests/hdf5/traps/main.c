@@ -3,6 +3,7 @@
 
 #define _GNU_SOURCE
 #include "trap.h"
+#include "watched.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -75,6 +76,7 @@ ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t offset) {
         errno = error;
         return -1;
     }
+    READS(bytes, size);
     return syscall(SYS_pwrite64, fd, bytes, size, offset);
 }
 
@@ -160,6 +162,8 @@ int main(int count, char **words) {
                 CHECK(H5Fcreate("refused.h5", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT) < 0);
             return access("refused.h5", F_OK) == 0 ? 1 : 0;
         }
+        if (strcmp(words[1], "a_lent_buffer_is_changed_too_early") == 0)
+            return a_lent_buffer_is_changed_too_early(), 0;
     }
     for (size_t at = 0; at < sizeof all / sizeof all[0]; at++)
         for (const struct trap *trap = all[at]; trap->name != NULL; trap++) {

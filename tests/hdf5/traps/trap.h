@@ -47,4 +47,7 @@ struct trap {
 extern const struct trap ERRORS[], EVENTS[], FULL[], BUFFERS[], LATER[], PROCESSES[],
     THREADS[];
 
+/* No trap, but a race: the thread sanitizer has to see it. */
+void a_lent_buffer_is_changed_too_early(void);
+
 #endif
