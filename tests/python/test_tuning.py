@@ -96,7 +96,8 @@ def test_bounded_learning_tries_its_values_and_chooses_one(storage):
 
 def test_unbounded_learning_begins_with_a_share_for_each_executor(storage):
     (tuned,) = run(storage, "auto", 60).tuned
-    assert tuned.epochs[0][0] == 80_000_000 // 8
+    shares = {80_000_000 // executors for executors in range(1, 9)}  # of those that are up
+    assert tuned.epochs[0][0] in shares
     for number, after in enumerate(tuned.epochs[1:], 1):
         before, lowest = tuned.epochs[number - 1], min(one[0] for one in tuned.epochs[:number])
         few = after[0] > 2 * before[0] and after[1] < after[2]  # not all executors were up
