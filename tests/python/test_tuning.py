@@ -86,9 +86,11 @@ def test_bounds_above_any_layer_are_refused_by_the_call(storage):
 def test_bounded_learning_tries_its_values_and_chooses_one(storage):
     (tuned,) = run(storage, "auto(10MB/s,80MB/s,2)", 60).tuned
     assert (tuned.function, tuned.layer, tuned.mode) == ("save", "slow", "auto")
+    values = [10_000_000, 20_000_000, 40_000_000, 80_000_000]
     tried = [epoch[0] for epoch in tuned.epochs]
-    assert tried == [10_000_000, 20_000_000, 40_000_000, 80_000_000]
-    assert [epoch[1] for epoch in tuned.epochs] == [8, 4, 2, 1], "the most at once"
+    few = tried[0] not in values  # not all executors were up: the lowest is tried again later
+    assert sorted(tried[few:]) == values
+    assert all(epoch[1] == 80_000_000 // epoch[0] for epoch in tuned.epochs), "the most at once"
     assert all(epoch[2] == epoch[1] for epoch in tuned.epochs), "as many ended"
     assert tuned.state == "chosen"
     assert tuned.constraint in tried
