@@ -566,7 +566,7 @@ def test_workers_that_are_killed_at_any_time_change_no_result(tmp_path, monkeypa
                 os.kill(chance.choice(session.native.worker_pids()), signal.SIGKILL)
 
     with al.Session(workers=2, io_executors=3) as session:
-        for _ in range(12):
+        for _ in range(40):
             results = []
             for pair in zip(again(40), again_io(40), strict=True):
                 results.append(double_again(list(pair)))

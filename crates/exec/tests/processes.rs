@@ -4,7 +4,7 @@
 mod support;
 
 use exec::exit::Exit;
-use exec::wire::{Blob, InputMode, ToWorker};
+use exec::wire::{Blob, Credit, InputMode, Run, ToWorker};
 use support::{run, Driver, Got};
 
 fn done(task: u64, outputs: Vec<Vec<u8>>) -> Got {
@@ -206,6 +206,29 @@ fn each_run_is_either_recalled_or_ended() {
         let mut all = [ended, recalled].concat();
         all.sort_unstable();
         assert_eq!(all, (0..4_000).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_stream_is_granted_more_before_its_run_is_begun() {
+    for placed in [false, true] {
+        let mut driver = Driver::start(1);
+        assert_eq!(driver.next(), Got::Ready);
+        signal(&driver, libc::SIGSTOP);
+        let stream = Some(Credit { made: 3, granted: 3, closed: false });
+        let mut run = Run { stream, ..run(1, 13, b"") };
+        let claim = if placed {
+            let offset = driver.place(&[0; 4096]);
+            // SAFETY: a range of its own, which stays until the end.
+            unsafe { driver.worker.send_run_placed(&mut run, offset, 4096) }
+        } else {
+            driver.worker.send_run(&mut run)
+        };
+        let claim = claim.expect("room for a task").0;
+        let granted = ToWorker::Granted { claim, granted: 5, closed: false };
+        driver.worker.send(&granted).expect("short");
+        signal(&driver, libc::SIGCONT);
+        assert_eq!(driver.next(), done(1, vec![5_u64.to_le_bytes().to_vec()]), "{placed}");
     }
 }
 

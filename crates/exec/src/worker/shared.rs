@@ -102,6 +102,25 @@ pub(super) struct Inbox {
     pub(super) others: usize,
 }
 
+impl Inbox {
+    /// A run has come. The driver may grant its stream more from now on, before it is begun.
+    fn arrived(&mut self, claim: u64, record: Record, credit: Option<Credit>) {
+        if let Some(credit) = credit {
+            self.streams.insert(claim, Stream::new(credit));
+        }
+        self.queue.push_back(Queued::Run { claim: Claim(claim), record });
+    }
+
+    /// The stream of a run may go further; one that is over may go nowhere.
+    fn granted(&mut self, claim: u64, granted: u64, closed: bool) {
+        let Some(producer) = self.streams.get_mut(&claim) else { return };
+        producer.grant(granted, closed);
+        if take(&mut producer.waits) {
+            self.queue.push_front(Queued::Granted(claim));
+        }
+    }
+}
+
 pub(super) struct Out {
     pub(super) outgoing: Producer<ControlRing>,
     pub(super) scratch: Vec<u8>,
@@ -248,60 +267,45 @@ impl Shared {
 
     /// Puts the record in the buffer where its taker looks for it.
     fn sort(&self, inbox: &mut Inbox) {
-        let run = match ToWorker::decode(&inbox.buffer) {
-            Ok(ToWorker::Run(run)) => Some((About::new(&run), Claim(run.claim))),
-            Ok(other) => {
-                let Inbox { queue, answers, streams, stop, .. } = inbox;
-                if let ToWorker::Granted { claim, granted, closed } = other {
-                    if let Some(producer) = streams.get_mut(&claim) {
-                        producer.grant(granted, closed);
-                        if take(&mut producer.waits) {
-                            queue.push_front(Queued::Granted(claim));
-                        }
-                    }
-                } else {
-                    self.sort_other(other, queue, answers, stop);
-                }
-                None
+        let buffer = take(&mut inbox.buffer);
+        let mut run = None;
+        match ToWorker::decode(&buffer) {
+            Ok(ToWorker::Run(it)) => run = Some((it.claim, About::new(&it))),
+            Ok(ToWorker::RunPlaced { claim, offset, len }) => {
+                let credit = Credit { made: 0, granted: 0, closed: false };
+                inbox.arrived(claim, Record::Placed { offset, len }, Some(credit));
             }
+            Ok(ToWorker::Granted { claim, granted, closed }) => {
+                inbox.granted(claim, granted, closed);
+            }
+            Ok(ToWorker::ForgetFunction { id }) => {
+                inbox.queue.push_back(Queued::ForgetFunction(id));
+            }
+            Ok(ToWorker::Function { id, name, asynchronous, blob }) => {
+                self.keep_function(id, name, asynchronous, &blob);
+            }
+            Ok(ToWorker::Allocated { request, offset }) => {
+                inbox.answers.insert(request, offset);
+                self.other.notify_all();
+            }
+            Ok(ToWorker::Stop) => inbox.stop = true,
             Err(error) => corrupt(&error),
-        };
-        if let Some((about, claim)) = run {
-            let record = Record::Here { record: take(&mut inbox.buffer), about };
-            inbox.queue.push_back(Queued::Run { claim, record });
+        }
+        if let Some((claim, about)) = run {
+            let credit = about.stream;
+            inbox.arrived(claim, Record::Here { record: buffer, about }, credit);
+        } else {
+            inbox.buffer = buffer;
         }
     }
 
-    fn sort_other(
-        &self,
-        record: ToWorker<'_>,
-        queue: &mut VecDeque<Queued>,
-        answers: &mut HashMap<u64, Option<u64>>,
-        stop: &mut bool,
-    ) {
-        match record {
-            ToWorker::Run(_) | ToWorker::Granted { .. } => unreachable!("sorted before"),
-            ToWorker::RunPlaced { claim, offset, len } => {
-                let record = Record::Placed { offset, len };
-                queue.push_back(Queued::Run { claim: Claim(claim), record });
-            }
-            ToWorker::ForgetFunction { id } => queue.push_back(Queued::ForgetFunction(id)),
-            ToWorker::Function { id, name, asynchronous, blob } => {
-                let body = match blob {
-                    Blob::Inline(bytes) => Body::Here(bytes.into()),
-                    Blob::Placed { offset, len } => {
-                        Body::Placed { heap: self.heap.clone(), offset, len }
-                    }
-                };
-                let function = Function { id, name: name.to_owned(), asynchronous, body };
-                lock(&self.functions).insert(id, Arc::new(function));
-            }
-            ToWorker::Allocated { request, offset } => {
-                answers.insert(request, offset);
-                self.other.notify_all();
-            }
-            ToWorker::Stop => *stop = true,
-        }
+    fn keep_function(&self, id: u64, name: &str, asynchronous: bool, blob: &Blob<'_>) {
+        let body = match *blob {
+            Blob::Inline(bytes) => Body::Here(bytes.into()),
+            Blob::Placed { offset, len } => Body::Placed { heap: self.heap.clone(), offset, len },
+        };
+        let function = Function { id, name: name.to_owned(), asynchronous, body };
+        lock(&self.functions).insert(id, Arc::new(function));
     }
 
     fn sleep(&self) {
@@ -376,14 +380,6 @@ impl Shared {
 
     /// Begins a run, unless the driver took it back.
     pub(super) fn begin(self: &Arc<Self>, claim: Claim, record: Record) -> Option<Assignment> {
-        // Before the driver can see that it has begun, and may grant more.
-        let credit = match &record {
-            Record::Here { about, .. } => about.stream,
-            Record::Placed { .. } => Some(Credit { made: 0, granted: 0, closed: false }),
-        };
-        if let Some(credit) = credit {
-            lock(&self.inbox).streams.insert(claim.0, Stream::new(credit));
-        }
         if !self.control.claims(self.area).begin(claim) {
             lock(&self.inbox).streams.remove(&claim.0);
             return None;
