@@ -12,6 +12,7 @@ import errno
 import os
 import pickle
 import signal
+import stat
 import sys
 import threading
 from collections.abc import Coroutine
@@ -212,9 +213,9 @@ class Body:
         self.read = {path: files.stamp(path) for place, path in self.paths if place.number == IN}
         self.closed: dict[str, tuple[int, ...] | None] = {}
         self.made = [path for path in self.written if not os.path.lexists(path)]
+        for path in self.made:
+            files.make_folders(os.path.dirname(os.path.abspath(path)))
         for place, path in self.paths:
-            if place.number != IN:
-                files.make_folders(os.path.dirname(os.path.abspath(path)))
             if place.number == OUT and place.directory:
                 files.make_empty(path)
 
@@ -314,12 +315,17 @@ class Body:
 
     def check_made(self, place: serial.Place, path: str) -> None:
         """What was to be written is there, and of the kind that the task has it as."""
-        if not os.path.lexists(path):
-            if path in self.made or place.directory:
-                what = "making its directory" if place.directory else "writing its file"
-                text = f"{self.name}() ended without {what}"
-                raise FileNotFoundError(errno.ENOENT, text, path)
-        elif os.path.isdir(path) != place.directory:
+        try:
+            directory = stat.S_ISDIR(os.stat(path).st_mode)
+        except OSError:
+            directory = False
+            if not os.path.lexists(path):
+                if path in self.made or place.directory:
+                    what = "making its directory" if place.directory else "writing its file"
+                    text = f"{self.name}() ended without {what}"
+                    raise FileNotFoundError(errno.ENOENT, text, path) from None
+                return
+        if directory != place.directory:
             from alongside.errors import DirectionError
 
             made, right = ("file", "File") if place.directory else ("directory", "Dir")
