@@ -12,7 +12,6 @@ import errno
 import os
 import pickle
 import signal
-import stat
 import sys
 import threading
 from collections.abc import Coroutine
@@ -315,17 +314,12 @@ class Body:
 
     def check_made(self, place: serial.Place, path: str) -> None:
         """What was to be written is there, and of the kind that the task has it as."""
-        try:
-            directory = stat.S_ISDIR(os.stat(path).st_mode)
-        except OSError:
-            directory = False
-            if not os.path.lexists(path):
-                if path in self.made or place.directory:
-                    what = "making its directory" if place.directory else "writing its file"
-                    text = f"{self.name}() ended without {what}"
-                    raise FileNotFoundError(errno.ENOENT, text, path) from None
-                return
-        if directory != place.directory:
+        if not os.path.lexists(path):
+            if path in self.made or place.directory:
+                what = "making its directory" if place.directory else "writing its file"
+                text = f"{self.name}() ended without {what}"
+                raise FileNotFoundError(errno.ENOENT, text, path)
+        elif os.path.isdir(path) != place.directory:
             from alongside.errors import DirectionError
 
             made, right = ("file", "File") if place.directory else ("directory", "Dir")
