@@ -48,9 +48,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options; impossible ones are refused before anything starts."""
     parser = argparse.ArgumentParser(prog="bench.overlap", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/bench"), metavar="FOLDER")
-    parser.add_argument("--quick", action="store_true", help="shorter runs")
-    parser.add_argument("--repetitions", type=int, metavar="N", default=3, help="default 3")
-    parser.add_argument("--seconds", type=float, help="I/O of a run; default 12, quick 2")
+    parser.add_argument("--quick", action="store_true", help="3 repetitions, shorter runs")
+    parser.add_argument("--repetitions", type=int, metavar="N", help="default 5; quick: 3")
+    parser.add_argument("--seconds", type=float, help="I/O of a run; default 6, quick 2")
     parser.add_argument("--bytes-max", type=float, default=2e9, help="of all files; default 2e9")
     parser.add_argument("--files", type=int, default=8, help="of a chain, in turn; default 8")
     parser.add_argument("--writers", type=int, default=4, help="I/O executors; default 4")
@@ -66,7 +66,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     unknown = [row for row in options.rows if row not in plan.SHARES]
     if unknown:
         parser.error(f"--rows: no row is called {unknown[0]!r}; rows: {', '.join(plan.SHARES)}")
-    options.seconds = options.seconds or (2.0 if options.quick else 12.0)
+    options.repetitions = options.repetitions or (3 if options.quick else 5)
+    options.seconds = options.seconds or (2.0 if options.quick else 6.0)
     if min(options.repetitions, options.files, options.writers) < 1 or options.seconds <= 0:
         parser.error("--repetitions, --files, --writers and --seconds must be positive")
     return options
