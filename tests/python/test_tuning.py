@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -22,6 +23,11 @@ limit = [
 ]
 """
 BYTES = 400_000
+EPOCHS = (8, 4, 2, 1)
+"""How many tasks the epochs from 10 to 80 MB/s take, on a layer of 80 MB/s."""
+
+barriers: dict[int, threading.Barrier] = {}
+"""In the I/O worker: where the tasks of an epoch meet."""
 
 
 @pytest.fixture
@@ -34,11 +40,20 @@ def storage(tmp_path, monkeypatch):
     return file
 
 
+def meet(epoch):
+    """Waits until all tasks of an epoch are here."""
+    if epoch is not None:
+        barrier = barriers.setdefault(epoch, threading.Barrier(EPOCHS[epoch]))
+        barrier.wait(timeout=60)
+
+
 def writer(bandwidth):
     @al.io(bandwidth=bandwidth, name="save")
-    def save(path: al.FileOut, number, after=None):
+    def save(path: al.FileOut, number, epoch=None, after=None):
+        meet(epoch)
         with al.open(path, "wb") as file:
             file.write(bytes([number % 251]) * BYTES)
+        meet(epoch)
 
     return save
 
@@ -50,16 +65,23 @@ def opened(gate):
         pass
 
 
-def run(storage, bandwidth, tasks, **options):
-    """Writes files under a session, all of them ready at once; its statistics."""
+def run(storage, bandwidth, tasks, epochs=(), **options):
+    """Writes files under a session, all of them ready at once; its statistics.
+
+    The tasks of `epochs` begin and end together, however busy the machine is: tasks that begin
+    apart on this layer end before the others are there, and the epoch is rightly told as one of
+    fewer.
+    """
     save = writer(bandwidth)
+    epoch_of = [epoch for epoch in epochs for _ in range(EPOCHS[epoch])]
+    epoch_of += [None] * (tasks - len(epoch_of))
     gate = os.path.abspath("gate")
     if not os.path.exists(gate):
         os.mkfifo(gate)
     with al.Session(workers=1, io_executors=8, storage=storage, **options) as session:
         after = opened(gate)
         for number in range(tasks):
-            save(f"file-{number}", number, after)
+            save(f"file-{number}", number, epoch_of[number], after)
         open(gate, "wb").close()
     for number in range(tasks):
         with open(f"file-{number}", "rb") as file:
@@ -96,7 +118,7 @@ def test_bounds_above_any_layer_are_refused_by_the_call(storage):
 
 
 def test_bounded_learning_tries_its_values_and_chooses_one(storage):
-    (tuned,) = run(storage, "auto(10MB/s,80MB/s,2)", 60).tuned
+    (tuned,) = run(storage, "auto(10MB/s,80MB/s,2)", 60, range(4)).tuned
     assert (tuned.function, tuned.layer, tuned.mode) == ("save", "slow", "auto")
     tried = [epoch[0] for epoch in tuned.epochs]
     assert tried == [10_000_000, 20_000_000, 40_000_000, 80_000_000]
@@ -107,7 +129,7 @@ def test_bounded_learning_tries_its_values_and_chooses_one(storage):
 
 
 def test_unbounded_learning_begins_with_a_share_for_each_executor(storage):
-    (tuned,) = run(storage, "auto", 60).tuned
+    (tuned,) = run(storage, "auto", 60, range(1)).tuned
     assert tuned.epochs[0][0] == 80_000_000 // 8
     for number, after in enumerate(tuned.epochs[1:], 1):
         before, lowest = tuned.epochs[number - 1], min(one[0] for one in tuned.epochs[:number])
