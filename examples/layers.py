@@ -11,11 +11,15 @@ name = "memory"
 path = "{memory}"
 bandwidth = "2GB/s"
 capacity = "8MB"
+high_watermark = "75%"
+low_watermark = "50%"
 
 [[layer]]
 name = "disk"
 path = "{disk}"
-bandwidth = "200MB/s"
+read_bandwidth = "200MB/s"
+write_bandwidth = "150MB/s"
+bandwidth = "250MB/s"
 """
 
 

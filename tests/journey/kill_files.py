@@ -1,12 +1,12 @@
 """Kills programs whose files are on layers, and recovers: `python -m tests.journey.kill_files`.
 
 A round is one program (kill_files_program.py) over three layers, a small one in memory and two on
-disk, with flush and prefetch. At a moment that the seed gives, its process group is killed: while
-it starts, runs, or brings files home in the end. Then `alongside recover` runs, and is killed too,
-up to twice, before it may finish. Each file has to be at its own path with the content of the
-version that was reported last, or of a later one that was begun; one that was being changed in
-place may be half changed if `recover` said so. Nothing else may be there. Exit code 0 only if all
-of that held in every round.
+disk, with flush and prefetch, half of them with watermarks. At a moment that the seed gives, its
+process group is killed: while it starts, runs, or brings files home in the end. Then `alongside
+recover` runs, and is killed too, up to twice, before it may finish. Each file has to be at its own
+path with the content of the version that was reported last, or of a later one that was begun; one
+that was being changed in place may be half changed if `recover` said so. Nothing else may be there.
+Exit code 0 only if all of that held in every round.
 """
 
 from __future__ import annotations
@@ -52,12 +52,17 @@ from alongside.cli import main
 print("ready", flush=True)
 sys.exit(main(sys.argv[1:]))
 """
+MARKS = """\
+high_watermark = "60%"
+low_watermark = "20%"
+"""
 LAYERS = """
 [[layer]]
 name = "fast"
 path = "{fast}"
 bandwidth = "1GB/s"
 capacity = "{small}kB"
+{marks}
 
 [[layer]]
 name = "mid"
@@ -169,6 +174,7 @@ class Place:
             small=source.choice([30, 100, 300]),
             middle=source.choice([30, 100, 600]),
             limit=source.choice(["", 'limit = "20MB/s"']),
+            marks=source.choice(["", MARKS]),
         )
         (self.work / "storage.toml").write_text(layers)
         for name in names(seed)[:BEFORE]:

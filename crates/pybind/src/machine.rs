@@ -17,14 +17,18 @@ pub(crate) struct Layer {
     name: String,
     /// Its folder.
     path: String,
-    /// Bytes a second that may be granted; None is without limit.
+    /// Bytes a second that may be granted to a task that reads and writes; None is without limit.
     bandwidth: Option<u64>,
+    /// Bytes a second that may be granted to all tasks together; None is without limit.
+    together: Option<u64>,
     /// Bytes a second that it can be read with, if known.
     read_bandwidth: Option<u64>,
     /// Bytes a second that it can be written with, if known.
     write_bandwidth: Option<u64>,
     /// Bytes that may be granted; None is without limit.
     capacity: Option<u64>,
+    /// How full of files, as shares, before they leave, and until when; None: they stay.
+    watermarks: Option<(f64, f64)>,
     /// Emulated bandwidth in bytes a second; of a curve, its best.
     limit: Option<u64>,
     /// The points of the emulated bandwidth: writers, bytes a second in all.
@@ -44,15 +48,21 @@ fn layer(spec: &LayerSpec) -> Layer {
     Layer {
         name: spec.name.clone(),
         path: spec.path.to_string_lossy().into_owned(),
-        bandwidth: spec.bandwidth(),
+        bandwidth: spec.least_bandwidth(),
+        together: spec.together(),
         read_bandwidth: spec.read_bandwidth,
         write_bandwidth: spec.write_bandwidth,
         capacity: spec.capacity,
+        watermarks: spec.watermarks.map(|marks| (share(marks.high), share(marks.low))),
         limit: spec.limit.as_ref().map(|limit| limit.best().bandwidth),
         curve: spec.limit.as_ref().map(points),
         processors: spec.processors.clone(),
         shared: spec.scope == Scope::Shared,
     }
+}
+
+fn share(permille: u32) -> f64 {
+    f64::from(permille) / 1000.0
 }
 
 fn points(curve: &Curve) -> Vec<(u32, u64)> {

@@ -186,7 +186,7 @@ impl Session {
             retries,
             timeout_ns: timeout.map(|seconds| (seconds * NS_PER_S) as u64),
             on_failure: self::on_failure(on_failure)?,
-            constraint: Constraint { bandwidth, size },
+            constraint: Constraint { bandwidth, size, ..Constraint::default() },
             tuning: tuning
                 .map_or(Ok(Tuning::Static), parse_tuning)
                 .map_err(PyValueError::new_err)?,

@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use ops::catalog::{bring_home, replacing, Entry, FileId, Record, Step};
-use sched::{DatumId, DatumKind, LayerId, Sched, TaskId};
+use sched::{DatumId, DatumKind, Direction, LayerId, Sched, TaskId, Way};
 
 use crate::shell::SessionError;
 use crate::storage::LayerSpec;
@@ -38,6 +38,20 @@ pub enum PathKind {
     File,
     /// A directory with all that is in it.
     Directory,
+}
+
+/// Which way the bytes of a task go that uses files so. Without files nobody knows.
+pub(crate) fn way(uses: impl Iterator<Item = Direction>) -> Way {
+    let (mut reads, mut writes) = (false, false);
+    for direction in uses {
+        reads |= direction.reads();
+        writes |= direction.writes();
+    }
+    match (reads, writes) {
+        (true, false) => Way::Read,
+        (false, true) => Way::Write,
+        _ => Way::Both,
+    }
 }
 
 /// Why a path cannot be used.
@@ -296,7 +310,8 @@ impl Files {
     pub(crate) fn scratch(&mut self, name: &Path) -> Option<PathBuf> {
         let staging = self.staging.as_mut()?;
         let usable = (0..self.layers.len()).filter(|layer| staging.folders()[*layer].is_some());
-        let slowest = usable.min_by_key(|layer| self.layers[*layer].bandwidth().unwrap_or(0))?;
+        let slowest =
+            usable.min_by_key(|layer| self.layers[*layer].least_bandwidth().unwrap_or(0))?;
         Some(staging.place(slowest, name)?.1)
     }
 

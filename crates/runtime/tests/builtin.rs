@@ -250,7 +250,7 @@ fn a_file_of_a_task_that_the_engine_refuses_is_where_the_grant_of_the_worker_is(
     let one = Options { io_executors: 1, io_executors_extra: 0, ..options(1) };
     let rig = Rig::with(Options { storage, ..one });
     let asks = |bandwidth, call| {
-        let constraint = Some(Constraint { bandwidth, size: 0 });
+        let constraint = Some(Constraint { bandwidth, ..Constraint::default() });
         Call { overrides: Overrides { constraint, ..Overrides::default() }, ..call }
     };
     let made = rig.run("echo", "of the worker's making", &[]);

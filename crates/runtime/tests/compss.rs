@@ -57,10 +57,13 @@ fn both_files_give_the_layers_whichever_is_named() {
         let [local, pfs] = &storage.layers[..] else { panic!("two layers") };
         assert_eq!((&*local.name, local.scope), ("local", Scope::Node));
         assert_eq!(local.path, folder.0.join("work"));
-        assert_eq!((local.capacity, local.bandwidth()), (Some(200_500_000_000), Some(450_000_000)));
+        assert_eq!(
+            (local.capacity, local.least_bandwidth()),
+            (Some(200_500_000_000), Some(450_000_000))
+        );
         assert_eq!((&*pfs.name, pfs.scope), ("pfs", Scope::Shared));
         assert_eq!(pfs.path, folder.0.join("mnt"));
-        assert_eq!(pfs.bandwidth(), Some(980_000_000));
+        assert_eq!(pfs.least_bandwidth(), Some(980_000_000));
     }
 }
 
@@ -83,7 +86,7 @@ fn the_masters_disks_count_too() {
     let storage = Storage::read(&folder.0.join("site-project.xml")).unwrap();
     let names: Vec<_> = storage.layers.iter().map(|layer| &*layer.name).collect();
     assert_eq!(names, ["local", "pfs", "elsewhere"]);
-    assert_eq!(storage.layers[2].bandwidth(), None);
+    assert_eq!(storage.layers[2].least_bandwidth(), None);
 }
 
 #[test]

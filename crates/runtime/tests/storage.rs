@@ -110,12 +110,12 @@ fn what_does_not_fit_the_fast_layer_goes_to_the_slow_one() {
     let rig = Rig::with(layered(&folder));
     let home = folder.0.canonicalize().unwrap().join("slow/big");
     let file = rig.session.file(&home, true).unwrap();
-    let constraint = Constraint { bandwidth: 1_000_000, size: 2_000_000 };
+    let constraint = Constraint { bandwidth: 1_000_000, size: 2_000_000, ..Constraint::default() };
     let overrides = Overrides { constraint: Some(constraint), ..Overrides::default() };
     let mut call = runtime::Call { overrides, ..rig.call("io:write", "x", vec![]) };
     call.files.push(FileUse { datum: file.datum, direction: Direction::Out });
     assert_eq!(PathBuf::from(rig.text(&rig.submit(call.clone()).returns[0])), home);
-    let constraint = Constraint { bandwidth: 0, size: u64::MAX };
+    let constraint = Constraint { size: u64::MAX, ..Constraint::default() };
     call.overrides.constraint = Some(Constraint { bandwidth: 1 << 40, ..constraint });
     let refused = rig.session.spawn(call).unwrap_err();
     assert!(matches!(refused, SpawnError::Refused(Refusal::NoLayer { .. })), "{refused}");
@@ -127,7 +127,7 @@ fn the_trace_tells_what_happened() {
     let rig = Rig::with(layered(&folder));
     let first = rig.run("add", "1", &[]);
     let pipe = folder.pipe("gate");
-    let constraint = Constraint { bandwidth: 7_000_000, size: 0 };
+    let constraint = Constraint { bandwidth: 7_000_000, ..Constraint::default() };
     let overrides = Overrides { constraint: Some(constraint), ..Overrides::default() };
     let gate = rig.with_overrides("io:gate", pipe.to_str().unwrap(), overrides);
     drop(entered(&pipe));

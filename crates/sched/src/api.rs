@@ -55,17 +55,64 @@ impl Kind {
     }
 }
 
+/// Which way the bytes of an I/O task go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
+pub enum Way {
+    /// From the layer.
+    Read,
+    /// To the layer.
+    Write,
+    /// Either, or not known: it counts as both.
+    #[default]
+    Both,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Way; 3] = [Way::Read, Way::Write, Way::Both];
+
+    /// Whether bytes that go this way take from what there is for the other.
+    pub(crate) fn meets(self, other: Way) -> bool {
+        self == other || self == Way::Both || other == Way::Both
+    }
+}
+
 /// One storage layer as the scheduler sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Layer {
     /// Its name, for messages.
     pub name: String,
-    /// Bytes a second that may be granted at once; `None` is without limit.
+    /// Bytes a second that may be granted at once, both ways together; `None` is without limit.
     pub bandwidth: Option<u64>,
+    /// Likewise, of those that are read.
+    pub read_bandwidth: Option<u64>,
+    /// Likewise, of those that are written.
+    pub write_bandwidth: Option<u64>,
     /// Bytes that may be granted at once; `None` is without limit.
     pub capacity: Option<u64>,
     /// The node that it is attached to; `None` when every node reaches it.
     pub node: Option<NodeId>,
+    /// When files leave it although I/O goes on; `None`: never.
+    pub watermarks: Option<Watermarks>,
+}
+
+/// How full of files a layer gets before they move down without waiting for a pause, in thousandths
+/// of what can be used of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watermarks {
+    /// Above this, files that nobody will use begin to leave, and nothing is prefetched to it.
+    pub high: u32,
+    /// At this, they stay again. Not more than `high`.
+    pub low: u32,
+}
+
+impl Layer {
+    /// Bytes a second that one task may be granted, whose bytes go that way.
+    pub fn limit(&self, way: Way) -> Option<u64> {
+        let read = self.read_bandwidth.filter(|_| way != Way::Write);
+        let write = self.write_bandwidth.filter(|_| way != Way::Read);
+        [self.bandwidth, read, write].into_iter().flatten().min()
+    }
 }
 
 /// In which order ready I/O tasks get grants.
@@ -121,6 +168,8 @@ pub struct Constraint {
     pub bandwidth: u64,
     /// Bytes.
     pub size: u64,
+    /// Of which bandwidth of the layer.
+    pub way: Way,
 }
 
 /// One call, as the scheduler needs to know it.

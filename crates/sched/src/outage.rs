@@ -147,8 +147,9 @@ impl Sched {
             return format!("\"{name}\" is down");
         }
         let idle = self.layers.idle(id);
-        match asked.bandwidth > idle.bandwidth {
-            true => format!("\"{name}\" has {} bytes/s", idle.bandwidth),
+        let bandwidth = idle.bandwidth(asked.way);
+        match asked.bandwidth > bandwidth {
+            true => format!("\"{name}\" has {bandwidth} bytes/s"),
             false => format!("\"{name}\" has room for {} bytes", idle.size),
         }
     }
@@ -176,10 +177,10 @@ impl Sched {
         self.stuck_since = Some(self.now);
         let ready = |record: &&Record| record.kind.is_io() && record.state == State::Ready;
         let fits = |record: &Record| {
-            let Constraint { bandwidth, size } = self.asked(record);
+            let asked = self.asked(record);
             let there = self.layers_for(record).filter(|id| !self.layers.is_down(*id));
             let mut idle = there.map(|id| self.layers.idle(id));
-            idle.any(|idle| bandwidth <= idle.bandwidth && size <= idle.size)
+            idle.any(|idle| idle.fits(asked))
         };
         let waits = self.records.iter().flatten().filter(ready).filter(|record| !fits(record));
         let lost: Vec<TaskId> = waits.map(|record| record.task).collect();

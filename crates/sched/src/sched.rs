@@ -183,6 +183,11 @@ impl Sched {
         self.layers.granted(layer)
     }
 
+    /// Whether files leave a layer although I/O goes on, because of its watermarks.
+    pub fn drains(&self, layer: crate::api::LayerId) -> bool {
+        self.layers.drains(layer)
+    }
+
     /// Bytes that files take up on a layer now, as far as the driver said.
     pub fn stored(&self, layer: crate::api::LayerId) -> Option<u64> {
         self.layers.stored(layer)

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 
-use crate::api::{Constraint, LayerId};
+use crate::api::LayerId;
 use crate::record::Record;
 use crate::sched::Sched;
 use crate::transitions::State;
@@ -48,7 +48,7 @@ impl Sched {
     }
 
     pub(crate) fn validate_executors(&self) -> Result<(), String> {
-        let mut grants: BTreeMap<LayerId, Constraint> = BTreeMap::new();
+        let mut grants: BTreeMap<LayerId, ([u64; 3], u64)> = BTreeMap::new();
         for (id, executor) in &self.executors.all {
             for sent in executor.tasks() {
                 let record = self.record(sent.task);
@@ -60,8 +60,8 @@ impl Sched {
                 }
                 if let Some((layer, constraint)) = sent.grant {
                     let sum = grants.entry(layer).or_default();
-                    sum.bandwidth += constraint.bandwidth;
-                    sum.size += constraint.size;
+                    sum.0[constraint.way as usize] += constraint.bandwidth;
+                    sum.1 += constraint.size;
                 }
             }
             let slots = executor.slots + executor.extra;
@@ -74,11 +74,10 @@ impl Sched {
         }
         for id in self.layers.ranked() {
             let expected = grants.get(id).copied().unwrap_or_default();
-            if self.layers.granted(*id) != Some(expected) {
-                return Err(format!(
-                    "{id:?} granted {:?} of {expected:?}",
-                    self.layers.granted(*id)
-                ));
+            let size = self.layers.granted(*id).map_or(0, |granted| granted.size);
+            let granted = (self.layers.granted_ways(*id), size);
+            if granted != expected {
+                return Err(format!("{id:?} granted {granted:?} of {expected:?}"));
             }
         }
         self.executors.validate()

@@ -3,7 +3,7 @@
 mod driver;
 
 use driver::*;
-use sched::{Config, Direction, Event, Instruction, Kind, LayerId, TaskSpec};
+use sched::{Config, Direction, Event, Instruction, Kind, Layer, LayerId, TaskSpec, Watermarks};
 
 /// Fast and small above slow and large; E0 does I/O, E1 computes.
 fn two_layers(flush: bool, prefetch: bool) -> Driver {
@@ -234,4 +234,76 @@ fn a_second_copy_goes_before_a_writer_begins() {
     let out = driver.done(later.id, E1);
     let drop = Instruction::DropCopy { datum: file, layer: LayerId(0) };
     assert_eq!(out[2..], [drop, run_at(writer.id, E0, 1, Some(0))]);
+}
+
+/// As [`two_layers`], and the fast one has watermarks at 80 and 40 of its 100 bytes.
+fn marked(flush: bool, prefetch: bool) -> Driver {
+    let watermarks = Some(Watermarks { high: 800, low: 400 });
+    let fast = Layer { watermarks, ..layer("fast", 1000, Some(100)) };
+    let layers = vec![fast, layer("slow", 100, Some(1000))];
+    let mut driver = Driver::new(Config { layers, flush, prefetch, ..config() });
+    driver.up(E0, Kind::Io, 0, 4);
+    driver.up(E1, Kind::Compute, 0, 1);
+    driver
+}
+
+#[test]
+fn above_the_high_watermark_files_leave_while_io_goes_on_until_the_low_one() {
+    for flush in [false, true] {
+        let mut driver = marked(flush, false);
+        let io = driver.submit(driver.io("io", 1, 0));
+        let files: Vec<_> = (0..5).map(|_| driver.file()).collect();
+        for file in &files[..4] {
+            assert_eq!(driver.file_at(*file, Some(0), 20, Some(1)), [], "80 bytes: not above");
+        }
+        let leaves = |file: usize| [moves(files[file], 0, Some(1), false)];
+        assert_eq!(driver.file_at(files[4], Some(0), 10, Some(1)), leaves(0), "90 bytes");
+        assert_eq!(done(&mut driver, files[0], 20), leaves(1), "70: below the high one");
+        assert_eq!(done(&mut driver, files[1], 20), leaves(2), "50");
+        assert_eq!(done(&mut driver, files[2], 20), [], "30: below the low one");
+        assert_eq!(stored(&driver), (30, 60));
+        let out = driver.done(io.id, E0);
+        let last = moves(files[3], 0, Some(1), false);
+        assert_eq!(out.last() == Some(&last), flush, "the rest goes in a pause, if at all");
+    }
+}
+
+#[test]
+fn what_leaves_an_overfull_layer_is_not_held() {
+    let mut driver = marked(true, false);
+    let (small, large) = (driver.file(), driver.file());
+    assert_eq!(driver.file_at(small, Some(0), 30, Some(1)), [moves(small, 0, Some(1), false)]);
+    let io = driver.submit(driver.io("io", 1, 0));
+    let hold = |hold| Instruction::HoldMoves { hold };
+    assert_eq!(io.out, [run_at(io.id, E0, 1, Some(0)), hold(true)]);
+    assert_eq!(driver.file_at(large, Some(0), 60, Some(1)), [hold(false)], "90 bytes");
+    assert_eq!(done(&mut driver, small, 30), [moves(large, 0, Some(1), false)]);
+    assert_eq!(done(&mut driver, large, 60), []);
+    assert_eq!(stored(&driver), (0, 90));
+}
+
+#[test]
+fn without_flush_files_also_leave_when_tasks_wait_for_room() {
+    let mut driver = marked(false, false);
+    let file = driver.file();
+    assert_eq!(driver.file_at(file, Some(0), 60, Some(1)), [], "below the high one");
+    let spec = TaskSpec { layer: Some(LayerId(0)), ..driver.io("w", 1, 50) };
+    let waits = driver.submit(spec);
+    assert_eq!(waits.out, [moves(file, 0, Some(1), false)]);
+    assert_eq!(done(&mut driver, file, 60), [run_at(waits.id, E0, 1, Some(0))]);
+}
+
+#[test]
+fn nothing_is_prefetched_above_the_high_watermark() {
+    for (bytes, fits) in [(80, true), (81, false)] {
+        let mut driver = marked(false, true);
+        let file = driver.file();
+        driver.file_at(file, Some(1), bytes, Some(1));
+        let busy = driver.submit(driver.compute("busy"));
+        let read = TaskSpec { accesses: vec![uses(file, Direction::In)], ..driver.compute("r") };
+        let reader = driver.submit(read);
+        let copied = reader.out == [moves(file, 1, Some(0), true)];
+        assert_eq!(copied, fits, "{bytes} bytes: {:?}", reader.out);
+        driver.done(busy.id, E1);
+    }
 }

@@ -3,7 +3,10 @@
 mod driver;
 
 use driver::*;
-use sched::{Config, Constraint, ExecutorId, Instruction, Kind, Layer, LayerId, NodeId, TaskSpec};
+use sched::{
+    Config, Constraint, ExecutorId, Instruction, Kind, Layer, LayerId, NodeId, Refusal, TaskSpec,
+    Way,
+};
 
 fn granted(driver: &Driver, layer: u32) -> (u64, u64) {
     let granted = driver.sched.granted(LayerId(layer)).expect("known");
@@ -109,7 +112,7 @@ fn of_equal_bandwidth_the_smaller_layer_goes_first() {
 
 #[test]
 fn a_layer_without_limit_is_the_highest_and_takes_all() {
-    let endless = Layer { name: "endless".into(), bandwidth: None, capacity: None, node: None };
+    let endless = Layer { name: "endless".into(), ..Layer::default() };
     let mut driver = Driver::with_io(vec![layer("disk", 1 << 60, None), endless], 9);
     for _ in 0..2 {
         let task = driver.submit(driver.io("w", 1 << 62, 1 << 62));
@@ -166,7 +169,7 @@ fn a_retry_keeps_its_arrival_and_its_grant_is_given_back() {
     assert_eq!(granted(&driver, 0), (100, 7));
     assert_eq!(second.out, []);
     driver.raised(first.id, E0);
-    assert_eq!(driver.sched.granted(LayerId(0)), Some(Constraint { bandwidth: 100, size: 7 }));
+    assert_eq!(driver.sched.granted(LayerId(0)), Some(constraint(100, 7)));
     driver.lost(E0, &[]);
     assert_eq!(granted(&driver, 0), (0, 0));
     assert_eq!(driver.up(E1, Kind::Io, 0, 1), [run_at(second.id, E1, 2, Some(0))]);
@@ -192,4 +195,68 @@ fn a_cancelled_head_lets_nobody_of_its_class_overtake() {
     let out = driver.up(E0, Kind::Io, 0, 9);
     assert_eq!(out, [run_at(any.id, E0, 1, Some(0))], "it came before the other");
     assert_eq!(driver.done(any.id, E0)[2..], [run_at(after.id, E0, 1, Some(0))]);
+}
+
+/// 600 bytes a second can be read, 450 written, 800 together.
+fn both_ways() -> Driver {
+    let disk =
+        Layer { read_bandwidth: Some(600), write_bandwidth: Some(450), ..layer("disk", 800, None) };
+    Driver::with_io(vec![disk], 9)
+}
+
+fn goes(driver: &mut Driver, way: Way, bandwidth: u64) -> Taken {
+    let constraint = Constraint { way, ..constraint(bandwidth, 0) };
+    driver.submit(TaskSpec { constraint, ..driver.io("io", 0, 0) })
+}
+
+#[test]
+fn what_is_read_and_what_is_written_are_granted_apart() {
+    let mut driver = both_ways();
+    let write = goes(&mut driver, Way::Write, 400);
+    let second = goes(&mut driver, Way::Write, 100);
+    let read = goes(&mut driver, Way::Read, 400);
+    let more = goes(&mut driver, Way::Read, 100);
+    assert_eq!(write.out, [run_at(write.id, E0, 1, Some(0))]);
+    assert_eq!(second.out, [], "450 can be written");
+    assert_eq!(read.out, [run_at(read.id, E0, 1, Some(0))], "and 600 read");
+    assert_eq!(more.out, [], "800 are granted, all there is");
+    assert_eq!(granted(&driver, 0), (800, 0));
+    let out = driver.done(write.id, E0);
+    let runs = [run_at(second.id, E0, 1, Some(0)), run_at(more.id, E0, 1, Some(0))];
+    assert_eq!(out[2..], runs);
+    for task in [second, read, more] {
+        driver.done(task.id, E0);
+    }
+    assert_eq!(granted(&driver, 0), (0, 0));
+}
+
+#[test]
+fn a_task_that_may_do_both_takes_of_both() {
+    let mut driver = both_ways();
+    let both = goes(&mut driver, Way::Both, 400);
+    let write = goes(&mut driver, Way::Write, 100);
+    let read = goes(&mut driver, Way::Read, 201);
+    let less = goes(&mut driver, Way::Read, 200);
+    assert_eq!(both.out, [run_at(both.id, E0, 1, Some(0))]);
+    assert_eq!((&write.out[..], &read.out[..]), (&[][..], &[][..]));
+    assert_eq!(less.out, [run_at(less.id, E0, 1, Some(0))]);
+}
+
+#[test]
+fn what_can_never_be_granted_one_way_is_refused() {
+    let mut driver = both_ways();
+    let refused = |way, bandwidth| {
+        let constraint = Constraint { way, ..constraint(bandwidth, 0) };
+        let spec = TaskSpec { constraint, ..driver.io("io", 0, 0) };
+        match driver.sched.submit(0, &spec, &mut Vec::new()) {
+            Err(Refusal::NoLayer { asked, nearest }) => Some((asked == constraint, nearest)),
+            _ => None,
+        }
+    };
+    let mut refused = refused;
+    assert_eq!(refused(Way::Read, 600), None);
+    let nearest = |text: &str| Some((true, text.to_string()));
+    assert_eq!(refused(Way::Read, 601), nearest("disk (bandwidth to read, bytes/s: 600)"));
+    assert_eq!(refused(Way::Write, 451), nearest("disk (bandwidth to write, bytes/s: 450)"));
+    assert_eq!(refused(Way::Both, 451), nearest("disk (bandwidth, bytes/s: 450)"));
 }

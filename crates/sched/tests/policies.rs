@@ -3,7 +3,7 @@
 mod driver;
 
 use driver::*;
-use sched::{Config, Constraint, FunctionId, Instruction, Kind, Layer, LayerId, PolicyKind};
+use sched::{Config, FunctionId, Instruction, Kind, Layer, LayerId, PolicyKind};
 use sched::{TaskId, TaskSpec, Tuning};
 
 fn with(policy: PolicyKind, layers: Vec<Layer>, slots: u32) -> Driver {
@@ -191,5 +191,5 @@ fn a_request_that_was_passed_too_often_is_passed_no_more() {
     }
     assert_eq!(passed, 256, "first come, first served, but the next is tried");
     assert_eq!(end(&mut driver, &running[0], 10), [(large.id, 0)]);
-    assert_eq!(driver.sched.granted(LayerId(0)), Some(Constraint { bandwidth: 100, size: 0 }));
+    assert_eq!(driver.sched.granted(LayerId(0)), Some(constraint(100, 0)));
 }

@@ -4,8 +4,7 @@ mod driver;
 
 use driver::*;
 use sched::{
-    Access, Config, Constraint, DatumKind, Direction, LayerId, Refusal, Region, Span, Target,
-    TaskSpec,
+    Access, Config, DatumKind, Direction, LayerId, Refusal, Region, Span, Target, TaskSpec,
 };
 
 fn part(start: u64, end: u64) -> Region {
@@ -36,15 +35,15 @@ fn a_constraint_that_no_layer_could_ever_satisfy() {
     let mut driver = Driver::with_io(layers, 9);
     let wide = driver.io("wide", 501, 0);
     let nearest = "flash (bandwidth, bytes/s: 500)".to_string();
-    let asked = Constraint { bandwidth: 501, size: 0 };
+    let asked = constraint(501, 0);
     assert_eq!(refusal(&mut driver, wide), Refusal::NoLayer { asked, nearest });
     let large = driver.io("fast and large", 101, 51);
     let nearest = "flash (capacity, bytes: 50)".to_string();
-    let asked = Constraint { bandwidth: 101, size: 51 };
+    let asked = constraint(101, 51);
     assert_eq!(refusal(&mut driver, large), Refusal::NoLayer { asked, nearest });
     let named = TaskSpec { layer: Some(LayerId(0)), ..driver.io("named", 101, 0) };
     let nearest = "disk (bandwidth, bytes/s: 100)".to_string();
-    let asked = Constraint { bandwidth: 101, size: 0 };
+    let asked = constraint(101, 0);
     assert_eq!(refusal(&mut driver, named), Refusal::NoLayer { asked, nearest });
     let unknown = TaskSpec { layer: Some(LayerId(7)), ..driver.io("unknown", 1, 0) };
     assert!(matches!(refusal(&mut driver, unknown), Refusal::NoLayer { .. }));

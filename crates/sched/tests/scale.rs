@@ -125,11 +125,10 @@ fn many_blocks_of_a_file() {
 #[test]
 fn many_ready_io_tasks_that_all_ask_for_something_else() {
     let most = TASKS as u64;
-    let constraints: [&dyn Fn(u64) -> Constraint; 3] = [
-        &|at| Constraint { bandwidth: most / 3, size: at },
-        &|at| Constraint { bandwidth: 1, size: at * 7919 % most },
-        &|at| Constraint { bandwidth: at * 7919 % most, size: 1 },
-    ];
+    let constraints: [&dyn Fn(u64) -> Constraint; 3] =
+        [&|at| constraint(most / 3, at), &|at| constraint(1, at * 7919 % most), &|at| {
+            constraint(at * 7919 % most, 1)
+        }];
     for constraint in constraints {
         let mut wide = Wide::new(most, most);
         for at in 0..most {

@@ -421,8 +421,7 @@ fn each_function_size_and_layer_learns_for_itself() {
     let mut driver = Driver::with_io(layers, 20);
     let other = driver.sched.add_function("other".into());
     let on = |spec: TaskSpec, layer| TaskSpec { layer: Some(LayerId(layer)), ..spec };
-    let sized =
-        |size| TaskSpec { constraint: sched::Constraint { bandwidth: 0, size }, ..auto(&driver) };
+    let sized = |size| TaskSpec { constraint: constraint(0, size), ..auto(&driver) };
     let specs = [
         on(sized(100), 0),
         on(sized(127), 0),

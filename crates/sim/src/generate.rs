@@ -4,6 +4,7 @@
 use graph::{DatumKind, Direction, Region, Span};
 use sched::{
     Bounds, Config, Constraint, Kind, Layer, LayerId, NodeId, OnFailure, PolicyKind, Tuning,
+    Watermarks, Way,
 };
 
 use crate::hash::mix_all;
@@ -392,7 +393,9 @@ impl Generator {
         let at = self.rng.usize(0..self.machine.config.layers.len());
         let layer = self.machine.config.layers[at].clone();
         if self.chance(70) {
-            plan.constraint.bandwidth = self.rng.u64(0..=layer.bandwidth.unwrap_or(1000));
+            plan.constraint.way = Way::ALL[self.rng.usize(0..3)];
+            let limit = layer.limit(plan.constraint.way);
+            plan.constraint.bandwidth = self.rng.u64(0..=limit.unwrap_or(1000));
         }
         if self.chance(40) {
             plan.constraint.size = self.rng.u64(0..=layer.capacity.unwrap_or(1000));
@@ -414,7 +417,8 @@ impl Generator {
                 plan.expect = Some(Expect::TooManyProcessors);
             }
             1 if plan.kind.is_io() => {
-                let widths = self.machine.config.layers.iter().map(|layer| layer.bandwidth);
+                let way = plan.constraint.way;
+                let widths = self.machine.config.layers.iter().map(|layer| layer.limit(way));
                 let Some(widest) = widths.collect::<Option<Vec<_>>>() else { return };
                 plan.tuning = Tuning::Static;
                 plan.constraint.bandwidth = widest.into_iter().max().unwrap_or(0) + 1;
@@ -512,7 +516,7 @@ impl Generator {
 fn tunings(seed: u64, machine: &Machine) -> [Tuning; FUNCTIONS] {
     let mut rng = fastrand::Rng::with_seed(mix_all(&[seed, 0x70]));
     let tuned = [0, 0, 50, 100][rng.usize(0..4)];
-    let widths = machine.config.layers.iter().filter_map(|layer| layer.bandwidth);
+    let widths = machine.config.layers.iter().filter_map(|layer| layer.limit(Way::Both));
     let narrowest = widths.min().unwrap_or(1000);
     std::array::from_fn(|_| {
         if rng.u32(0..100) >= tuned {
@@ -538,12 +542,22 @@ fn tiers(seed: u64, machine: &mut Machine, habits: &mut Habits) {
     machine.files = rng.u32(0..3) > 0;
     machine.config.flush = machine.files && rng.bool();
     machine.config.prefetch = machine.files && rng.bool();
+    let mut marks = fastrand::Rng::with_seed(mix_all(&[seed, 0x72]));
+    machine.config.layers.iter_mut().for_each(|layer| {
+        let most = [200, 1000][marks.usize(0..2)];
+        let high = marks.u32(1..=most);
+        let watermarks = Watermarks { high, low: marks.u32(0..=high) };
+        layer.watermarks = marks.bool().then_some(watermarks);
+    });
     if !machine.files || rng.bool() {
         return;
     }
     habits.in_place = 100;
     if rng.u32(0..3) == 0 {
         return inputs(&mut rng, machine, habits);
+    }
+    if marks.bool() {
+        return checkpoints(&mut marks, machine, habits);
     }
     // Programs of files: few regions, much I/O, time to move something.
     habits.regions = rng.u32(0..30);
@@ -554,6 +568,19 @@ fn tiers(seed: u64, machine: &mut Machine, habits: &mut Habits) {
     habits.drop = rng.u32(0..8);
     machine.config.layers.iter_mut().for_each(|layer| {
         layer.capacity = (rng.u32(0..3) > 0).then(|| rng.u64(300..=2000));
+    });
+}
+
+/// Programs of checkpoints: I/O goes on all the time, and layers are soon too full.
+fn checkpoints(rng: &mut fastrand::Rng, machine: &mut Machine, habits: &mut Habits) {
+    habits.regions = rng.u32(0..30);
+    habits.read = rng.u32(10..40);
+    habits.io = rng.u32(70..=100);
+    habits.think = 10;
+    habits.refused = 0;
+    machine.config.layers.iter_mut().for_each(|layer| {
+        layer.capacity = Some(rng.u64(500..=3000));
+        layer.watermarks = Some(Watermarks { high: rng.u32(1..=100), low: 0 });
     });
 }
 
@@ -577,7 +604,10 @@ fn machine(rng: &mut fastrand::Rng) -> Machine {
         let bandwidth = (rng.u32(0..4) > 0).then(|| rng.u64(1..=1000));
         let capacity = (rng.u32(0..3) == 0).then(|| rng.u64(1..=1000));
         let node = (nodes > 1 && rng.u32(0..3) == 0).then(|| NodeId(rng.u32(0..nodes as u32)));
-        Layer { name: format!("layer{at}"), bandwidth, capacity, node }
+        let mut apart = || (rng.u32(0..4) == 0).then(|| rng.u64(1..=1000));
+        let (read_bandwidth, write_bandwidth) = (apart(), apart());
+        let name = format!("layer{at}");
+        Layer { name, bandwidth, read_bandwidth, write_bandwidth, capacity, node, watermarks: None }
     });
     let config = Config {
         layers: layers.collect(),

@@ -170,6 +170,7 @@ impl World<'_> {
                 self.checks.files.begins(datum, moving, seen)?;
                 self.report.moves += 1;
                 self.report.prefetches += u64::from(keep);
+                self.report.drained += u64::from(seen.near > 0);
                 let lasts = self.faults.move_lasts(serial);
                 self.later(lasts, Happening::Moved(datum, serial));
             }
@@ -318,12 +319,15 @@ impl World<'_> {
             waits |= task.plan.kind.is_io() && !parks;
         }
         let near = moves.iter().any(|moving| self.near(*moving) > 0);
+        let leaves = moves.iter().any(|moving| self.checks.files.leaves(*moving));
         let wrong = match held {
-            true => parked || !(near || waits),
-            false => near && !parked,
+            true => parked || leaves || !(near || waits),
+            false => near && !parked && !leaves,
         };
         match wrong {
-            true => Err(Fault::new("files", format!("held: {held}; {near} {waits} {parked}"))),
+            true => {
+                Err(Fault::new("files", format!("held: {held}; {near} {waits} {parked} {leaves}")))
+            }
             false => Ok(()),
         }
     }

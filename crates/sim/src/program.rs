@@ -281,8 +281,8 @@ fn describe_task(plan: &TaskPlan) -> String {
     }
     if plan.kind.is_io() {
         text += &format!(
-            " bandwidth={} size={} layer={:?}",
-            plan.constraint.bandwidth, plan.constraint.size, plan.layer
+            " bandwidth={} {:?} size={} layer={:?}",
+            plan.constraint.bandwidth, plan.constraint.way, plan.constraint.size, plan.layer
         );
         if plan.tuning != Tuning::Static {
             text += &format!(" {:?}", plan.tuning);

@@ -79,12 +79,8 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let layer = |name: &str, bandwidth| Layer {
-            name: name.to_string(),
-            bandwidth,
-            capacity: None,
-            node: None,
-        };
+        let layer =
+            |name: &str, bandwidth| Layer { name: name.into(), bandwidth, ..Layer::default() };
         let mut sched = Sched::new(Config {
             layers: vec![layer("fast", Some(4_000)), layer("slow", Some(1_000))],
             processors: vec![16],
@@ -133,7 +129,7 @@ impl Bench {
             retries: 0,
             timeout: None,
             on_failure: OnFailure::Fail,
-            constraint: Constraint { bandwidth: if io { 100 } else { 0 }, size: 0 },
+            constraint: Constraint { bandwidth: if io { 100 } else { 0 }, ..Constraint::default() },
             tuning: Tuning::Static,
             returns: 1,
             accesses,

@@ -39,11 +39,15 @@ pub enum Canary {
     MisreportBytes,
     /// Producers may be ahead by one value more (streams).
     GrantAhead,
+    /// The scheduler is not told what can be read and written of a layer apart (grants).
+    ForgetWays,
+    /// The scheduler is told higher watermarks than there are (files).
+    RaiseWatermarks,
 }
 
 impl Canary {
     /// Every canary with the checker that has to see it.
-    pub const ALL: [(Canary, &'static str); 10] = [
+    pub const ALL: [(Canary, &'static str); 12] = [
         (Canary::BeginEarly, "results"),
         (Canary::LoseReport, "liveness"),
         (Canary::GrantTooMuch, "grants"),
@@ -54,6 +58,8 @@ impl Canary {
         (Canary::MisreportTime, "tuning"),
         (Canary::MisreportBytes, "files"),
         (Canary::GrantAhead, "streams"),
+        (Canary::ForgetWays, "grants"),
+        (Canary::RaiseWatermarks, "files"),
     ];
 }
 
@@ -102,6 +108,8 @@ pub struct Report {
     pub moves: u64,
     /// Of these: copies up.
     pub prefetches: u64,
+    /// Of these: begun while I/O went on, from layers above their watermarks.
+    pub drained: u64,
     /// Files that were there before.
     pub found: u64,
     /// Scratch files that were removed.
@@ -296,6 +304,7 @@ impl Simulated for Report {
         self.adaptive += other.adaptive;
         self.moves += other.moves;
         self.prefetches += other.prefetches;
+        self.drained += other.drained;
         self.found += other.found;
         self.removed += other.removed;
         self.unplaced += other.unplaced;
@@ -312,7 +321,8 @@ impl Simulated for Report {
              {} sent ahead, {} recalled, {} paused, {} yielded, {} resumed, {} given up, \
              {} outputs released, {} refused, {} passed on by engines; \
              {} epochs ({} abandoned), {} in adaptive windows; \
-             {} moves ({} up), {} files found, {} removed, {} runs unplaced, {} troubles; \
+             {} moves ({} up, {} beside I/O), {} files found, {} removed, {} runs unplaced, \
+             {} troubles; \
              log {:016x}",
             self.tasks,
             self.bodies,
@@ -335,6 +345,7 @@ impl Simulated for Report {
             self.adaptive,
             self.moves,
             self.prefetches,
+            self.drained,
             self.found,
             self.removed,
             self.unplaced,

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use graph::{DatumId, TaskId, VersionId};
 use sched::{
-    Cause, Event, ExecutorId, Failure, FunctionId, Instruction, LayerId, Outcome, PolicyKind,
-    Sched, Tuning,
+    Cause, Event, ExecutorId, Failure, FunctionId, Instruction, Layer, LayerId, Outcome,
+    PolicyKind, Sched, Tuning, Watermarks,
 };
 
 use crate::checkers::{
@@ -147,16 +147,25 @@ pub(crate) struct World<'a> {
     pub(crate) held_moves: Vec<(usize, u64)>,
 }
 
+/// What a canary tells the scheduler of a layer.
+fn spoil_layer(layer: &mut Layer, canary: Option<Canary>) {
+    match canary {
+        Some(Canary::GrantTooMuch) => layer.bandwidth = layer.bandwidth.map(|it| it * 2),
+        Some(Canary::ForgetWays) => (layer.read_bandwidth, layer.write_bandwidth) = (None, None),
+        Some(Canary::RaiseWatermarks) => {
+            let raised = |Watermarks { high, low }| Watermarks { high: high + 100, low };
+            layer.watermarks = layer.watermarks.map(raised);
+        }
+        _ => {}
+    }
+}
+
 impl<'a> World<'a> {
     /// A world in which nothing has happened.
     pub(crate) fn new(program: &'a Program, faults: &'a Faults, canary: Option<Canary>) -> Self {
         let machine = &program.machine;
         let mut config = machine.config.clone();
-        if canary == Some(Canary::GrantTooMuch) {
-            for layer in &mut config.layers {
-                layer.bandwidth = layer.bandwidth.map(|bandwidth| bandwidth * 2);
-            }
-        }
+        config.layers.iter_mut().for_each(|layer| spoil_layer(layer, canary));
         let ahead_max = config.pipeline_tasks_max;
         let mut sched = Sched::new(config);
         let functions = (0..FUNCTIONS)
@@ -195,7 +204,7 @@ impl<'a> World<'a> {
                 ),
                 tuning: tuning::Tuned::new(program.layers()),
                 dead: dead::Dead::new(program.tasks),
-                files: files::Files::new(program.layers()),
+                files: files::Files::new(program.layers(), machine.config.flush),
                 memory: memory::Memory::default(),
                 order: order::Order::new(nodes, machine.config.policy == PolicyKind::Fcfs),
                 binding: results::Binding::new(program.data.len()),
@@ -327,6 +336,7 @@ impl<'a> World<'a> {
 
     pub(crate) fn carry_out(&mut self, out: Vec<Instruction>) -> Result<(), Fault> {
         self.report.events += 1;
+        self.checks.files.handled(&self.sched);
         self.checks.tuning.look(&self.sched)?;
         for task in self.checks.tuning.tasks() {
             if let Some((_, held)) = self.sched.grant_of(self.task(task).id) {

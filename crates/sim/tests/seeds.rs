@@ -28,6 +28,7 @@ fn the_first_seeds_are_clean() {
         ("in adaptive windows", total.adaptive),
         ("moves", total.moves),
         ("copies up", total.prefetches),
+        ("moves beside I/O", total.drained),
         ("files found", total.found),
         ("files removed", total.removed),
         ("runs unplaced", total.unplaced),

@@ -39,7 +39,7 @@ fn named(name: &str) -> String {
 fn described(layer: &LayerSpec) -> Result<Disks, String> {
     let name = &layer.name;
     let bandwidth = layer
-        .bandwidth()
+        .least_bandwidth()
         .ok_or_else(|| format!("layer {name:?} has no bandwidth: `alongside probe` measures it"))?;
     let points: Vec<(f64, f64)> = match &layer.limit {
         Some(limit) => limit.points().iter().map(|p| point(p.writers, p.bandwidth)).collect(),

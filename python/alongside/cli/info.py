@@ -45,7 +45,13 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _about(layer: _native.Layer) -> list[str]:
-    words = ["bandwidth " + (units.rate(layer.bandwidth) if layer.bandwidth else "without limit")]
+    ways = {"bandwidth": layer.together, "reading": layer.read_bandwidth}
+    ways["writing"] = layer.write_bandwidth
+    words = [f"{name} {units.rate(way)}" for name, way in ways.items() if way is not None]
+    words = words or ["bandwidth without limit"]
+    if layer.watermarks is not None:
+        high, low = (f"{share:.1%}".replace(".0%", "%") for share in layer.watermarks)
+        words.append(f"files leave above {high} until {low}")
     if layer.capacity is not None:
         words.append(f"capacity {units.size(layer.capacity)}")
     if layer.limit is not None:

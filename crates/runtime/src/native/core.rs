@@ -220,11 +220,12 @@ impl Core {
         }
         let mut asked = Asked {
             function: self.io.function,
-            constraint: Constraint { bandwidth: 0, size: wants.size },
+            constraint: Constraint { size: wants.size, ..Constraint::default() },
             tuning: Tuning::Static,
             layer: wants.layer,
             files: Uses::default(),
         };
+        asked.constraint.way = crate::files::way(wants.files.iter().map(|file| file.direction));
         if !wants.files.is_empty() {
             if parent.is_some() {
                 return Err("a task in a task cannot use files, as nothing orders it against the \
@@ -595,7 +596,7 @@ fn words(refusal: &Refusal) -> String {
             "access {access}: its region is empty or reversed, or has another number of dimensions \
              than earlier regions of the same datum"
         ),
-        Refusal::NoLayer { asked: Constraint { bandwidth, size }, nearest } => {
+        Refusal::NoLayer { asked: Constraint { bandwidth, size, .. }, nearest } => {
             let bandwidth = (*bandwidth > 0).then(|| format!("{}/s", amount(*bandwidth)));
             let size = (*size > 0).then(|| amount(*size));
             let asked: Vec<String> = bandwidth.into_iter().chain(size).collect();

@@ -231,6 +231,8 @@ impl Probe {
         LayerSpec {
             name: name.to_string(),
             path: std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone()),
+            // Both at once were not measured; few devices do both at full speed.
+            bandwidth: read_bandwidth.max(write_bandwidth),
             read_bandwidth,
             write_bandwidth,
             scope,

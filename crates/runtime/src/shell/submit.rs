@@ -13,7 +13,7 @@ use super::builtin::Builtin;
 use super::state::{Function, State, Task, Version};
 use super::streams::Stream;
 use super::{SessionError, Shared};
-use crate::files::{new_file, FileDatum, FileError, PathKind};
+use crate::files::{new_file, way, FileDatum, FileError, PathKind};
 use crate::futures::{Core, Handle};
 use crate::naming::Named;
 use crate::store::Value;
@@ -308,7 +308,10 @@ impl State {
             retries: over.retries.unwrap_or(spec.retries),
             timeout: over.timeout_ns.unwrap_or(spec.timeout_ns),
             on_failure: over.on_failure.unwrap_or(spec.on_failure),
-            constraint: over.constraint.unwrap_or(spec.constraint),
+            constraint: Constraint {
+                way: way(call.files.iter().map(|file| file.direction)),
+                ..over.constraint.unwrap_or(spec.constraint)
+            },
             tuning: over.tuning.unwrap_or(spec.tuning),
             returns: over.returns.unwrap_or(spec.returns),
             accesses,

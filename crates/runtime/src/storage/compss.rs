@@ -261,8 +261,7 @@ fn storage_of(xml: &Xml<'_>, storage: Node<'_, '_>) -> Result<LayerSpec, Storage
         match child.tag_name().name() {
             "Size" => layer.capacity = Some(number(xml, child, GB)?),
             "Bandwidth" => {
-                layer.read_bandwidth = Some(number(xml, child, MB)?);
-                layer.write_bandwidth = layer.read_bandwidth;
+                layer.bandwidth = Some(number(xml, child, MB)?);
             }
             "Type" => {
                 let name = child.text().unwrap_or_default().trim().to_ascii_uppercase();

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use sched::Watermarks;
+
 use super::{LayerSpec, Scope};
 
 /// Units of what is written, largest first.
@@ -18,7 +20,9 @@ pub(super) fn describe(layer: &LayerSpec) -> String {
     put("name", quoted(&layer.name));
     put("path", quoted(&layer.path.to_string_lossy()));
     for (key, bandwidth) in
-        [("read_bandwidth", layer.read_bandwidth), ("write_bandwidth", layer.write_bandwidth)]
+        [("bandwidth", layer.bandwidth), ("read_bandwidth", layer.read_bandwidth)]
+            .into_iter()
+            .chain([("write_bandwidth", layer.write_bandwidth)])
     {
         if let Some(bandwidth) = bandwidth {
             put(key, format!("\"{}/s\"", amount(bandwidth)));
@@ -26,6 +30,11 @@ pub(super) fn describe(layer: &LayerSpec) -> String {
     }
     if let Some(capacity) = layer.capacity {
         put("capacity", format!("\"{}\"", amount(capacity)));
+    }
+    if let Some(Watermarks { high, low }) = layer.watermarks {
+        let percent = |permille: u32| format!("\"{}%\"", f64::from(permille) / 10.0);
+        put("high_watermark", percent(high));
+        put("low_watermark", percent(low));
     }
     if layer.scope == Scope::Shared {
         put("scope", "\"shared\"".to_string());
@@ -85,9 +94,11 @@ mod tests {
         let full = LayerSpec {
             name: "a \"b\"\n\\\u{7f}".into(),
             path: "/x/ü".into(),
+            bandwidth: Some(2_500_000_000),
             read_bandwidth: Some(2_000_000_000),
             write_bandwidth: Some(123_456_789),
             capacity: Some(99),
+            watermarks: Some(Watermarks { high: 925, low: 700 }),
             scope: Scope::Shared,
             processors: vec![0, 5],
             limit: Some(Curve::new(points.map(point).into()).unwrap()),

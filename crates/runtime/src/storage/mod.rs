@@ -12,20 +12,22 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use sched::{Layer, NodeId};
+use sched::{Layer, NodeId, Watermarks, Way};
 
 pub(crate) use describe::amount;
 pub use ops::{Curve, Point};
 pub use units::{parse_bandwidth, parse_bytes};
 
 /// The keys that a `[[layer]]` may have, for messages and completion.
-pub const LAYER_KEYS: [&str; 9] = [
+pub const LAYER_KEYS: [&str; 11] = [
     "name",
     "path",
     "bandwidth",
     "read_bandwidth",
     "write_bandwidth",
     "capacity",
+    "high_watermark",
+    "low_watermark",
     "scope",
     "processors",
     "limit",
@@ -48,12 +50,16 @@ pub struct LayerSpec {
     pub name: String,
     /// The folder under which its files are.
     pub path: PathBuf,
+    /// Bytes a second that it takes, reading and writing together, if known.
+    pub bandwidth: Option<u64>,
     /// Bytes a second that it can be read with, if known.
     pub read_bandwidth: Option<u64>,
     /// Bytes a second that it can be written with, if known.
     pub write_bandwidth: Option<u64>,
     /// Bytes that it may hold, if limited.
     pub capacity: Option<u64>,
+    /// When files leave it although I/O goes on.
+    pub watermarks: Option<Watermarks>,
     /// Who reaches it.
     pub scope: Scope,
     /// The processors that it is attached to, ascending; empty: all are as near.
@@ -63,19 +69,28 @@ pub struct LayerSpec {
 }
 
 impl LayerSpec {
-    /// The bandwidth that can be granted: the least of what is known. Of a curve, its best.
-    pub fn bandwidth(&self) -> Option<u64> {
+    /// The bandwidth that can be granted to a task that reads and writes: the least of what is
+    /// known.
+    pub fn least_bandwidth(&self) -> Option<u64> {
+        self.layer().limit(Way::Both)
+    }
+
+    /// The bandwidth that can be granted to all tasks together. Of a curve, its best.
+    pub fn together(&self) -> Option<u64> {
         let limit = self.limit.as_ref().map(|curve| curve.best().bandwidth);
-        [self.read_bandwidth, self.write_bandwidth, limit].into_iter().flatten().min()
+        [self.bandwidth, limit].into_iter().flatten().min()
     }
 
     /// The layer as the scheduler of one node sees it.
     pub(crate) fn layer(&self) -> Layer {
         Layer {
             name: self.name.clone(),
-            bandwidth: self.bandwidth(),
+            bandwidth: self.together(),
+            read_bandwidth: self.read_bandwidth,
+            write_bandwidth: self.write_bandwidth,
             capacity: self.capacity,
             node: (self.scope == Scope::Node).then_some(NodeId(0)),
+            watermarks: self.watermarks,
         }
     }
 
@@ -110,7 +125,7 @@ impl Default for Storage {
 impl Storage {
     /// Whether nobody described it: its bandwidth is measured when somebody needs it.
     pub(crate) fn is_assumed(&self) -> bool {
-        let alone = self.layers.len() == 1 && self.layers[0].bandwidth().is_none();
+        let alone = self.layers.len() == 1 && self.layers[0].least_bandwidth().is_none();
         self.source.is_none() && alone && self.layers[0].name == ASSUMED
     }
 
@@ -127,7 +142,8 @@ impl Storage {
                 ));
             }
             let same = |other: &&LayerSpec| {
-                let claims = [layer.bandwidth(), other.bandwidth()].iter().all(Option::is_some);
+                let claims =
+                    [layer.least_bandwidth(), other.least_bandwidth()].iter().all(Option::is_some);
                 claims && crate::tiers::same_device(&layer.path, &other.path)
             };
             if let Some(other) = self.layers[..at].iter().find(same) {

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
-use super::values::{bandwidth, capacity, limit, processors, scope, text, Entry, Refused};
+use super::values::{bandwidth, capacity, limit, processors, scope, share, text, Entry, Refused};
 use super::{LayerSpec, Storage, StorageError, LAYER_KEYS};
+use sched::Watermarks;
 
 pub(super) fn parse(text: &str, file: &Path, look: bool) -> Result<Storage, StorageError> {
     let folder = file.parent().unwrap_or(Path::new(""));
@@ -66,15 +67,23 @@ fn layer(
     look: bool,
 ) -> Result<LayerSpec, Refused> {
     let mut layer = LayerSpec::default();
-    let mut both = None;
+    let (mut apart, mut high, mut low) = (Vec::new(), None, None);
     for entry in entries {
         let (key, value) = entry;
         match key.get_ref().as_ref() {
             "name" => layer.name = name(entry, earlier)?,
             "path" => layer.path = path(entry, folder, look)?,
-            "bandwidth" => both = Some((key.span(), bandwidth(entry)?)),
-            "read_bandwidth" => layer.read_bandwidth = Some(bandwidth(entry)?),
-            "write_bandwidth" => layer.write_bandwidth = Some(bandwidth(entry)?),
+            "bandwidth" => layer.bandwidth = Some(bandwidth(entry)?),
+            "read_bandwidth" => {
+                layer.read_bandwidth = Some(bandwidth(entry)?);
+                apart.push((entry, layer.read_bandwidth));
+            }
+            "write_bandwidth" => {
+                layer.write_bandwidth = Some(bandwidth(entry)?);
+                apart.push((entry, layer.write_bandwidth));
+            }
+            "high_watermark" => high = Some((value.span(), share(entry)?)),
+            "low_watermark" => low = Some((value.span(), share(entry)?)),
             "limit" => layer.limit = Some(limit(entry)?),
             "processors" => layer.processors = processors(value)?,
             "capacity" => layer.capacity = Some(capacity(entry)?),
@@ -86,14 +95,14 @@ fn layer(
             }
         }
     }
-    if let Some((span, bandwidth)) = both {
-        if layer.read_bandwidth.is_some() || layer.write_bandwidth.is_some() {
-            let message = "give either bandwidth or read_bandwidth and write_bandwidth";
-            return Err((span, message.to_string()));
-        }
-        layer.read_bandwidth = Some(bandwidth);
-        layer.write_bandwidth = Some(bandwidth);
+    if let Some(((key, value), _)) = apart
+        .iter()
+        .find(|(_, one)| layer.bandwidth.is_some_and(|both| one.is_some_and(|one| one > both)))
+    {
+        let message = "it is more than bandwidth, which is for reading and writing together";
+        return Err((value.span(), format!("{}: {message}", key.get_ref())));
     }
+    layer.watermarks = watermarks(high, low)?;
     for (missing, key) in
         [(layer.name.is_empty(), "name"), (layer.path.as_os_str().is_empty(), "path")]
     {
@@ -102,6 +111,25 @@ fn layer(
         }
     }
     Ok(layer)
+}
+
+/// A share of a layer, in thousandths, and where it is written.
+type Share = (Range<usize>, u32);
+
+fn watermarks(high: Option<Share>, low: Option<Share>) -> Result<Option<Watermarks>, Refused> {
+    match (high, low) {
+        (None, None) => Ok(None),
+        (None, Some((span, _))) => {
+            let message = "low_watermark: it needs a high_watermark, above which files leave";
+            Err((span, message.to_string()))
+        }
+        (Some((_, high)), Some((span, low))) if low > high => {
+            Err((span, "low_watermark: it is above the high_watermark".to_string()))
+        }
+        (Some((_, high)), low) => {
+            Ok(Some(Watermarks { high, low: low.map_or(high, |(_, low)| low) }))
+        }
+    }
 }
 
 fn name(entry: Entry<'_, '_>, earlier: &[LayerSpec]) -> Result<String, Refused> {
@@ -145,6 +173,9 @@ name = "pfs"
 path = "/lustre"
 read_bandwidth = 2_000_000
 write_bandwidth = 1e6
+bandwidth = "2.5MB/s"
+high_watermark = "92.5%"
+low_watermark = "70%"
 scope = "shared"
 processors = [5, 4]
 limit = [{writers = 1, bandwidth = "100MB/s"}, {writers = 3, bandwidth = 3e8}]
@@ -155,8 +186,13 @@ limit = [{writers = 1, bandwidth = "100MB/s"}, {writers = 3, bandwidth = 3e8}]
         let storage = Storage::parse(GOOD, Path::new("/etc/site/storage.toml")).unwrap();
         let [nvme, pfs] = &storage.layers[..] else { panic!("two layers") };
         assert_eq!(nvme.path, Path::new("/etc/site/fast"));
-        assert_eq!((nvme.bandwidth(), nvme.capacity), (Some(9_400_000), Some(200_000_000_000)));
-        assert_eq!((pfs.read_bandwidth, pfs.bandwidth()), (Some(2_000_000), Some(1_000_000)));
+        assert_eq!(
+            (nvme.least_bandwidth(), nvme.capacity),
+            (Some(9_400_000), Some(200_000_000_000))
+        );
+        assert_eq!((pfs.read_bandwidth, pfs.least_bandwidth()), (Some(2_000_000), Some(1_000_000)));
+        assert_eq!((pfs.write_bandwidth, pfs.bandwidth), (Some(1_000_000), Some(2_500_000)));
+        assert_eq!(pfs.watermarks, Some(Watermarks { high: 925, low: 700 }));
         assert_eq!((nvme.scope, pfs.scope), (Scope::Node, Scope::Shared));
         assert_eq!(
             (&nvme.processors[..], &pfs.processors[..]),
@@ -201,7 +237,21 @@ limit = [{writers = 1, bandwidth = "100MB/s"}, {writers = 3, bandwidth = 3e8}]
         refused(&format!("{layer}processors=[]"), 4, 12, "the list is empty");
         refused(&format!("{layer}processors=3"), 4, 12, "a list of numbers");
         refused(&format!("{layer}{layer}"), 5, 6, "two layers named \"a\"");
-        refused(&format!("{layer}bandwidth=1\nread_bandwidth=1"), 4, 1, "either bandwidth");
+        refused(
+            &format!("{layer}bandwidth=1\nread_bandwidth=2"),
+            5,
+            16,
+            "it is more than bandwidth",
+        );
+        refused(&format!("{layer}write_bandwidth=2\nbandwidth=1"), 4, 17, "write_bandwidth: it is");
+        refused(&format!("{layer}high_watermark=0.9"), 4, 16, "a share such as \"90%\"");
+        refused(&format!("{layer}high_watermark=\"9\""), 4, 16, "a share such as \"90%\"");
+        refused(&format!("{layer}high_watermark=\"101%\""), 4, 16, "from 0% to 100%");
+        refused(&format!("{layer}high_watermark=\"-1%\""), 4, 16, "from 0% to 100%");
+        refused(&format!("{layer}high_watermark=\"nan%\""), 4, 16, "from 0% to 100%");
+        refused(&format!("{layer}low_watermark=\"9%\""), 4, 15, "needs a high_watermark");
+        let marks = "high_watermark=\"50%\"\nlow_watermark=\"51%\"";
+        refused(&format!("{layer}{marks}"), 5, 15, "above the high_watermark");
         refused("[[layer]]\nname='a'\n", 1, 1, "has no path");
         refused("[[layer]]\npath='/'\n", 1, 1, "has no name");
         refused("[layer]\nname='a'\n", 1, 2, "double brackets");

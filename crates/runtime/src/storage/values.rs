@@ -49,6 +49,18 @@ pub(super) fn capacity(entry: Entry<'_, '_>) -> Result<u64, Refused> {
     }
 }
 
+/// A share of a layer, in thousandths.
+pub(super) fn share((key, value): Entry<'_, '_>) -> Result<u32, Refused> {
+    let refused = |why: &str| (value.span(), format!("{}: {why}", key.get_ref()));
+    let text = value.get_ref().as_str().and_then(|text| text.trim().strip_suffix('%'));
+    let percent = text.and_then(|text| text.trim().parse::<f64>().ok());
+    let percent = percent.ok_or_else(|| refused("write a share such as \"90%\""))?;
+    match (0.0..=100.0).contains(&percent) {
+        true => Ok((percent * 10.0).round() as u32),
+        false => Err(refused("it must be from 0% to 100%")),
+    }
+}
+
 pub(super) fn scope(value: &Spanned<DeValue<'_>>) -> Result<Scope, Refused> {
     match value.get_ref().as_str() {
         Some("node") => Ok(Scope::Node),

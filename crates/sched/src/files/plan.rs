@@ -9,6 +9,10 @@
 //! node, if one of them is shared, or if the file goes outside). One exception: if I/O tasks are
 //! ready, none runs and a slot is free, they wait for room, and only a move can make some. A move
 //! that a task waits for is not held up by I/O: nobody would know when it ends.
+//!
+//! *Watermarks*: while a layer that has them drains (files take up more than the high one, and not
+//! yet as little as the low one), cold files leave it whatever I/O goes on, and no move is held up.
+//! Without `flush` they leave it only then, and when I/O tasks wait for room.
 
 use alloc::vec::Vec;
 use core::ops::Bound;
@@ -32,6 +36,7 @@ const READER_LOOKS_MAX: usize = 16;
 impl Sched {
     /// After everything else that an event does: begins, holds and ends what moves.
     pub(crate) fn plan_moves(&mut self, out: &mut Vec<Instruction>) {
+        self.layers.review_watermarks();
         if self.files.files.is_empty() && !self.files.held {
             return;
         }
@@ -82,7 +87,7 @@ impl Sched {
                 }
                 out.push(Instruction::Remove { datum });
             }
-            (0, 0) if self.files.flush && tries => {
+            (0, 0) if tries => {
                 let sinks = file.layer.filter(|layer| self.could_sink(file, *layer));
                 match sinks {
                     Some(_) if file.refused => drop(self.files.without_room.insert(datum)),
@@ -97,8 +102,12 @@ impl Sched {
         }
     }
 
-    /// Whether there is a place below for a file, if it has room.
+    /// Whether files of that layer move down, and there is a place below for this one, if it has
+    /// room.
     fn could_sink(&self, file: &File, layer: LayerId) -> bool {
+        if !self.files.flush && self.layers.layer(layer).watermarks.is_none() {
+            return false;
+        }
         let level = self.layers.level(layer);
         match file.home.filter(|_| !file.scratch) {
             Some(home) => self.layers.level(home) > level,
@@ -166,6 +175,10 @@ impl Sched {
         }
         for at in 0..self.layers.ranked().len() {
             let from = self.layers.ranked()[at];
+            let drains = self.layers.drains(from);
+            if !self.files.flush && !drains && !self.io_is_ready() {
+                continue;
+            }
             while self.files.moves.len() < MOVES_MAX && !self.moves_from(from) {
                 let Some(datum) = self.files.coldest(from) else { break };
                 let Some(to) = self.sinks_to(&self.files.files[&datum], from) else {
@@ -174,7 +187,7 @@ impl Sched {
                     self.files.without_room.insert(datum);
                     continue;
                 };
-                if self.io_is_active(from, to) {
+                if !drains && self.io_is_active(from, to) {
                     break;
                 }
                 self.begin_move(datum, from, to, false, out);
@@ -216,6 +229,7 @@ impl Sched {
             let rises = |to: &&LayerId| {
                 self.layers.level(**to) < level
                     && self.has_room(**to, bytes)
+                    && !self.layers.would_drain(**to, bytes)
                     && self.connects(from, **to)
                     && self.is_near(**to, reader)
             };
@@ -279,9 +293,10 @@ impl Sched {
     }
 
     fn hold_moves(&mut self, out: &mut Vec<Instruction>) {
-        let mut moves = self.files.moves.values();
+        let moves = || self.files.moves.values();
         let hold = self.files.parked.is_empty()
-            && moves.any(|moving| self.io_is_active(moving.from, moving.to));
+            && moves().any(|moving| self.io_is_active(moving.from, moving.to))
+            && !moves().any(|moving| !moving.keep && self.layers.drains(moving.from));
         if hold != self.files.held {
             self.files.held = hold;
             out.push(Instruction::HoldMoves { hold });

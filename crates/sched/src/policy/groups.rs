@@ -1,9 +1,10 @@
 //! Who waits with whom, and that nobody waits for ever.
 //!
 //! A *group* is of those that compete for the same: one kind of slot, one layer asked for by name
-//! or any, the same layers that failed them, and whether they ask for a bandwidth at all (those
-//! that do may take slots that others may not). What a policy calls the head is the head of a
-//! group: nobody waits behind one who needs another kind of slot or another layer.
+//! or any, the same layers that failed them, and of which bandwidth they ask, if of any at all
+//! (those that do may take slots that others may not). What a policy calls the head is the head of
+//! a group: nobody waits behind one who needs another kind of slot, another layer, or what is left
+//! for reading where he writes.
 //!
 //! **The bound, for every policy.** In each group the oldest request of the highest priority counts
 //! how often later ones of no higher priority begin on a layer that could take it if nobody ran
@@ -18,13 +19,14 @@ use smallvec::SmallVec;
 
 use super::line::Order;
 use super::{Line, Outlook, Request, Room, Slot};
-use crate::api::{Constraint, FunctionId, Kind, LayerId};
-use crate::layers::Mask;
+use crate::api::{Constraint, FunctionId, Kind, LayerId, Way};
+use crate::layers::{Mask, Spare};
 
-type Key = (Kind, Option<LayerId>, bool, Mask);
+type Key = (Kind, Option<LayerId>, Option<Way>, Mask);
 
 fn key(request: &Request) -> Key {
-    (request.kind, request.layer, request.constraint.bandwidth > 0, request.not)
+    let Constraint { bandwidth, way, .. } = request.constraint;
+    (request.kind, request.layer, (bandwidth > 0).then_some(way), request.not)
 }
 
 /// Those that compete for the same.
@@ -111,7 +113,7 @@ impl Groups {
 
     /// A task begins on a layer, of which there would be so much if nobody ran: one of those that
     /// were kept, or another. Those that it passes count it.
-    pub(crate) fn started(&mut self, request: &Request, on: Option<(LayerId, Constraint)>) {
+    pub(crate) fn started(&mut self, request: &Request, on: Option<(LayerId, Spare)>) {
         for group in self.groups.values_mut() {
             let Some(oldest) = group.arrivals.head() else { continue };
             let passes = Order::Arrival.rank(oldest) < Order::Arrival.rank(request);

@@ -234,7 +234,7 @@ mod tests {
     use graph::{slab::Key, TaskId};
 
     use super::{Line, Order, Request, Room, Slot};
-    use crate::api::{Constraint, ExecutorId, FunctionId, Kind};
+    use crate::api::{Constraint, ExecutorId, FunctionId, Kind, Way};
     use crate::layers::Mask;
 
     fn request(
@@ -271,7 +271,7 @@ mod tests {
         let mut list: Vec<Request> = Vec::new();
         for serial in 0..3000 {
             let task = TaskId(Key { index: serial as u32, generation: 0 });
-            let constraint = Constraint { bandwidth: roll(50), size: roll(50) };
+            let constraint = Constraint { bandwidth: roll(50), size: roll(50), way: Way::Read };
             let priority = roll(3) as i32;
             let kind = Kind::Io;
             let request = request(task, kind, priority, serial, constraint);

@@ -17,8 +17,8 @@ use graph::TaskId;
 pub(crate) use self::estimates::{Estimates, Outlook};
 pub(crate) use self::groups::Groups;
 pub(crate) use self::line::Line;
-use crate::api::{Constraint, FunctionId, Kind, LayerId, PolicyKind};
-use crate::layers::Mask;
+use crate::api::{Constraint, FunctionId, Kind, LayerId, PolicyKind, Way};
+use crate::layers::{Mask, Spare};
 
 /// How often the oldest request of a group is passed by later ones before nobody passes it.
 pub(crate) const STARVE_MAX: u32 = 256;
@@ -47,9 +47,8 @@ impl Request {
     }
 
     /// Whether the request fits on a layer of which there is so much.
-    pub(crate) fn could_use(&self, layer: LayerId, idle: Constraint) -> bool {
-        let Constraint { bandwidth, size } = self.constraint;
-        self.may_use(layer) && bandwidth <= idle.bandwidth && size <= idle.size
+    pub(crate) fn could_use(&self, layer: LayerId, idle: Spare) -> bool {
+        self.may_use(layer) && idle.fits(self.constraint)
     }
 }
 
@@ -83,7 +82,7 @@ pub(crate) struct Room {
 pub(crate) struct Place {
     pub(crate) slot: Slot,
     pub(crate) kind: Kind,
-    pub(crate) spare: Constraint,
+    pub(crate) spare: Spare,
     /// Only a task that the bandwidth limits may take the slot.
     pub(crate) extra: bool,
 }
@@ -91,7 +90,7 @@ pub(crate) struct Place {
 impl Room {
     /// A lower layer than those before of this kind of slot.
     pub(crate) fn add(&mut self, slot: Slot, kind: Kind, bandwidth: u64, size: u64) {
-        self.put(Place { slot, kind, spare: Constraint { bandwidth, size }, extra: false });
+        self.put(Place { slot, kind, spare: Spare::new(bandwidth, size), extra: false });
     }
 
     /// Likewise.
@@ -121,9 +120,9 @@ impl Room {
     }
 
     /// The bandwidth to spare at a place.
-    pub(crate) fn bandwidth(&self, at: Slot) -> u64 {
+    pub(crate) fn bandwidth(&self, at: Slot, way: Way) -> u64 {
         let place = self.places.iter().find(|place| place.slot == at);
-        place.map_or(0, |place| place.spare.bandwidth)
+        place.map_or(0, |place| place.spare.bandwidth(way))
     }
 
     /// The highest layer with room for a request; only that layer, if it names one.
@@ -142,9 +141,8 @@ impl Room {
         let fits = |place: &&Place| {
             let Place { slot, kind, spare, extra } = **place;
             kind == request.kind
-                && asked.bandwidth <= spare.bandwidth
-                && asked.size <= spare.size
-                && (!extra || (asked.bandwidth > 0 && spare.bandwidth < u64::MAX))
+                && spare.fits(asked)
+                && (!extra || (asked.bandwidth > 0 && spare.bandwidth(asked.way) < u64::MAX))
                 && (only.is_none() || slot.layer.is_none() || slot.layer == only)
                 && !slot.layer.is_some_and(|layer| not.contains(layer))
         };

@@ -12,7 +12,7 @@ use graph::{slab::Key, TaskId};
 use super::estimates::Estimates;
 use super::{backfilling, fcfs, priority};
 use super::{Outlook, Place, Policy, Request, Room, Slot};
-use crate::api::{Constraint, ExecutorId, FunctionId, Kind, Layer, LayerId, PolicyKind};
+use crate::api::{Constraint, ExecutorId, FunctionId, Kind, Layer, LayerId, PolicyKind, Way};
 use crate::layers::{Layers, Mask};
 
 const E0: ExecutorId = ExecutorId(0);
@@ -30,8 +30,10 @@ fn layers() -> Layers {
     let layer = |at: u64| Layer {
         name: at.to_string(),
         bandwidth: Some([400, 200, 100][at as usize]),
+        read_bandwidth: [Some(350), Some(150), None][at as usize],
+        write_bandwidth: [Some(300), None, None][at as usize],
         capacity: [Some(300), None, Some(500)][at as usize],
-        node: None,
+        ..Layer::default()
     };
     Layers::new((0..3).map(layer).collect())
 }
@@ -45,10 +47,11 @@ fn policy(kind: PolicyKind, starve_max: u32) -> Box<dyn Policy> {
 }
 
 /// What of a request decides with whom it competes.
-type Set = (Kind, Option<LayerId>, bool, Mask);
+type Set = (Kind, Option<LayerId>, Option<Way>, Mask);
 
 fn set(request: &Request) -> Set {
-    (request.kind, request.layer, request.constraint.bandwidth > 0, request.not)
+    let way = (request.constraint.bandwidth > 0).then_some(request.constraint.way);
+    (request.kind, request.layer, way, request.not)
 }
 
 fn arrival(request: &Request) -> (Reverse<i32>, u64) {
@@ -224,8 +227,8 @@ impl Bench {
         self.count_anew();
         let idle = self.layers.idle(layer);
         let takes = |oldest: &Request| {
-            let Constraint { bandwidth, size } = oldest.constraint;
-            oldest.may_use(layer) && bandwidth <= idle.bandwidth && size <= idle.size
+            let Constraint { bandwidth, size, way } = oldest.constraint;
+            oldest.may_use(layer) && bandwidth <= idle.bandwidth(way) && size <= idle.size
         };
         for (task, count) in self.passed.values_mut() {
             let oldest = self.ready.iter().find(|it| it.task == *task).expect("it is ready");
@@ -261,7 +264,11 @@ fn request(dice: &mut Dice, serial: u64, plain: bool) -> Request {
         function: FunctionId(dice.roll(4) as u32),
         priority: if plain { 0 } else { dice.roll(2) as i32 },
         serial,
-        constraint: Constraint { bandwidth, size: dice.roll(3) * 40 },
+        constraint: Constraint {
+            bandwidth,
+            size: dice.roll(3) * 40,
+            way: Way::ALL[dice.roll(3) as usize],
+        },
         layer,
         not,
     }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use graph::TaskId;
 
-use super::{share, size_class, Flight, Found, Tuner, Tuning, View, WindowKey};
+use super::{share, size_class, Flight, Found, Needs, Tuner, Tuning, View, WindowKey};
 use crate::api::{Constraint, Instruction, Kind, LayerId, Refusal, TaskSpec, Time};
 use crate::policy::Request;
 use crate::sched::Sched;
@@ -31,7 +31,8 @@ impl Sched {
             _ => size_class(spec.constraint.size),
         };
         let first = !self.tuner.is_used();
-        let key = (spec.function, spec.tuning, class, spec.layer, spec.kind);
+        let needs = Needs { kind: spec.kind, way: spec.constraint.way };
+        let key = (spec.function, spec.tuning, class, spec.layer, needs);
         let group = self.tuner.group(key, &self.layers);
         if first {
             self.layers.ids().for_each(|layer| self.advance(layer));
@@ -162,13 +163,13 @@ impl Sched {
     fn narrow_grants(&mut self, key: WindowKey) {
         let (tuner, view) = split(self);
         let Some(window) = tuner.windows.get(&key) else { return };
-        let (_, layer, kind) = key;
-        let tasks = window.tasks(view.slots_all(layer, kind).max(1));
-        let most = share(view.layers.layer(layer).bandwidth, tasks);
+        let (_, layer, needs) = key;
+        let tasks = window.tasks(view.slots_all(layer, needs.kind).max(1));
+        let most = share(view.layers.layer(layer).limit(needs.way), tasks);
         let of_it = |flight: &Flight| {
             let group = &tuner.groups[flight.group as usize];
             let adaptive = group.tuning == Tuning::Adaptive;
-            adaptive && (group.function, flight.layer, group.kind) == key
+            adaptive && (group.function, flight.layer, group.needs) == key
         };
         let flights = tuner.flights.iter().filter(|(_, flight)| of_it(flight));
         let tasks: Vec<TaskId> = flights.map(|(task, _)| *task).collect();
@@ -181,7 +182,7 @@ impl Sched {
             let Sent { grant: Some((_, granted)), .. } = sent else { continue };
             let less = granted.bandwidth.saturating_sub(most);
             granted.bandwidth -= less;
-            self.layers.narrow(layer, less);
+            self.layers.narrow(layer, needs.way, less);
         }
     }
 

@@ -6,10 +6,11 @@
 //! [`choice`] are the thesis' learning phase and objective, [`adaptive`] is the controller.
 //!
 //! Layers of one name and one bandwidth on different nodes are of one *kind*: what is learned on
-//! one holds for all. A function learns on one layer of a kind, which is *set aside*: no other
-//! I/O task begins there, and an epoch begins when those that ran have ended. Other layers that
-//! the same executor reaches go on, and so do compute tasks. Nobody waits for a function that
-//! learns and has no task to run: the layer is set aside only while it has one.
+//! one holds for all; but tasks that read and tasks that write learn apart. A function learns on
+//! one layer of a kind, which is *set aside*: no other I/O task begins there, and an epoch begins
+//! when those that ran have ended. Other layers that the same executor reaches go on, and so do
+//! compute tasks. Nobody waits for a function that learns and has no task to run: the layer is set
+//! aside only while it has one.
 
 mod adaptive;
 mod choice;
@@ -30,11 +31,23 @@ use self::adaptive::{Curve, Sample, Window};
 pub(crate) use self::dispatch::STATIC;
 use self::learning::{Ground, Learner, Phase, Run};
 pub use self::words::*;
-use crate::api::{FunctionId, Kind, LayerId, Time};
+use crate::api::{FunctionId, Kind, LayerId, Time, Way};
 use crate::executors::Executors;
 use crate::function::Function;
 use crate::layers::Layers;
 use crate::policy::{Line, Place, Request, Room, Slot};
+
+/// Whose slot a task needs, and which bandwidth of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Needs {
+    kind: Kind,
+    way: Way,
+}
+
+impl Needs {
+    const FIRST: Needs = Needs { kind: Kind::Compute, way: Way::Read };
+    const LAST: Needs = Needs { kind: Kind::Engine, way: Way::Both };
+}
 
 /// Ready tasks that ask for the same bandwidth.
 #[derive(Debug)]
@@ -43,20 +56,19 @@ struct Group {
     tuning: Tuning,
     size_class: u8,
     only: Option<LayerId>,
-    /// Whose slot its tasks need.
-    kind: Kind,
+    needs: Needs,
     line: Line,
     ready: u64,
 }
 
-/// What a group is of: function, tuning, size class, the layer that was asked for, kind of slot.
-type GroupKey = (FunctionId, Tuning, u8, Option<LayerId>, Kind);
+/// What a group is of: function, tuning, size class, the layer that was asked for, its needs.
+type GroupKey = (FunctionId, Tuning, u8, Option<LayerId>, Needs);
 
-/// What a learner is for: function, tuning, size class, kind of layer, and kind of slot.
-type LearnerKey = (FunctionId, Tuning, u8, u32, Kind);
+/// What a learner is for: function, tuning, size class, kind of layer, and needs.
+type LearnerKey = (FunctionId, Tuning, u8, u32, Needs);
 
-/// What a window is of: function, layer and kind of slot.
-type WindowKey = (FunctionId, LayerId, Kind);
+/// What a window is of: function, layer and needs.
+type WindowKey = (FunctionId, LayerId, Needs);
 
 /// A tuned task on a layer.
 #[derive(Debug)]
@@ -100,9 +112,10 @@ impl View<'_> {
     }
 
     /// What there is to learn on; `None` where the bandwidth is without limit.
-    fn ground(&self, layer: LayerId, kind: Kind) -> Option<Ground> {
-        let bandwidth = self.layers.layer(layer).bandwidth.filter(|bandwidth| *bandwidth > 0)?;
-        Some(Ground { layer, bandwidth, slots: self.slots(layer, kind).max(1) })
+    fn ground(&self, layer: LayerId, needs: Needs) -> Option<Ground> {
+        let limit = self.layers.layer(layer).limit(needs.way);
+        let bandwidth = limit.filter(|bandwidth| *bandwidth > 0)?;
+        Some(Ground { layer, bandwidth, slots: self.slots(layer, needs.kind).max(1) })
     }
 }
 
@@ -167,9 +180,9 @@ impl Tuner {
             self.lanes = alloc::vec![Lane::default(); self.kinds.len()];
             self.aside = alloc::vec![None; self.kinds.len()];
         }
-        let (function, tuning, size_class, only, kind) = key;
+        let (function, tuning, size_class, only, needs) = key;
         let line = Line::default();
-        self.groups.push(Group { function, tuning, size_class, only, kind, line, ready: 0 });
+        self.groups.push(Group { function, tuning, size_class, only, needs, line, ready: 0 });
         let id = (self.groups.len() - 1) as u32;
         self.group_of.insert(key, id);
         id
@@ -193,28 +206,29 @@ impl Tuner {
 
     /// The group that is as this one, for tasks that need another kind of slot.
     fn group_with(&mut self, id: u32, kind: Kind, layers: &Layers) -> u32 {
-        let Group { function, tuning, size_class, only, .. } = self.groups[id as usize];
-        self.group((function, tuning, size_class, only, kind), layers)
+        let Group { function, tuning, size_class, only, needs, .. } = self.groups[id as usize];
+        let needs = Needs { kind, ..needs };
+        self.group((function, tuning, size_class, only, needs), layers)
     }
 
     /// More tasks are ready: what was learned is looked at again, for all of them.
     fn choose(&mut self, group: u32, view: &View<'_>) {
-        let Group { function, tuning, size_class, kind: needs, .. } = self.groups[group as usize];
+        let Group { function, tuning, size_class, needs, .. } = self.groups[group as usize];
         if !matches!(tuning, Tuning::Auto { .. }) {
             return;
         }
-        let first = (function, tuning, size_class, None, Kind::Compute);
+        let first = (function, tuning, size_class, None, Needs::FIRST);
         let alike = self
             .group_of
             .range(first..)
             .take_while(|(key, _)| (key.0, key.1, key.2) == (function, tuning, size_class))
             .filter(|(key, _)| key.4 == needs);
         let ready = alike.map(|(_, group)| self.groups[*group as usize].ready).sum();
-        let first = (function, tuning, size_class, 0, Kind::Compute);
-        let last = (function, tuning, size_class, u32::MAX, Kind::Engine);
+        let first = (function, tuning, size_class, 0, Needs::FIRST);
+        let last = (function, tuning, size_class, u32::MAX, Needs::LAST);
         for (key, id) in self.learner_of.range(first..=last).filter(|(key, _)| key.4 == needs) {
             let here = (0u32..).map(LayerId).zip(&self.kinds).filter(|(_, kind)| **kind == key.3);
-            let layers = here.filter(|(layer, _)| view.slots(*layer, needs) > 0).count();
+            let layers = here.filter(|(layer, _)| view.slots(*layer, needs.kind) > 0).count();
             self.learners[*id as usize].1.choose(ready, layers as u32);
         }
     }
@@ -224,15 +238,16 @@ impl Tuner {
         let ready: SmallVec<[u32; 8]> = self.ready.iter().copied().collect();
         let mut found: Option<Found> = None;
         for group in ready {
-            let Group { only, kind: needs, tuning, .. } = self.groups[group as usize];
+            let Group { only, needs, tuning, .. } = self.groups[group as usize];
             let mut fits = Room::default();
             for Place { slot, kind, spare, extra } in room.places().iter().copied() {
                 let named = only.is_none() || slot.layer.is_none() || slot.layer == only;
-                if !named || kind != needs || (extra && tuning != Tuning::Adaptive) {
+                if !named || kind != needs.kind || (extra && tuning != Tuning::Adaptive) {
                     continue;
                 }
-                if let Some(bandwidth) = self.admits(group, slot.layer, spare.bandwidth, view) {
-                    fits.add(slot, needs, bandwidth, spare.size);
+                let left = spare.bandwidth(needs.way);
+                if let Some(bandwidth) = self.admits(group, slot.layer, left, view) {
+                    fits.add(slot, kind, bandwidth, spare.size);
                 }
             }
             let Some((request, slot)) = self.groups[group as usize].line.first(&fits) else {
@@ -240,7 +255,7 @@ impl Tuner {
             };
             let place = |request: &Request| (core::cmp::Reverse(request.priority), request.serial);
             if found.as_ref().is_none_or(|other| place(&request) < place(&other.request)) {
-                let bandwidth = fits.bandwidth(slot);
+                let bandwidth = fits.bandwidth(slot, needs.way);
                 found = Some(Found { request, slot, bandwidth, group });
             }
         }
@@ -274,12 +289,12 @@ impl Tuner {
         if self.aside[layer.0 as usize].is_some() {
             return None;
         }
-        let Group { function, kind, .. } = self.groups[group as usize];
-        let slots = view.slots_all(layer, kind).max(1);
-        let first = view.slots(layer, kind).max(1);
-        let window = self.window((function, layer, kind), first, view.now);
+        let Group { function, needs, .. } = self.groups[group as usize];
+        let slots = view.slots_all(layer, needs.kind).max(1);
+        let first = view.slots(layer, needs.kind).max(1);
+        let window = self.window((function, layer, needs), first, view.now);
         let (tasks, running) = (window.tasks(slots), window.running);
-        let share = share(view.layers.layer(layer).bandwidth, tasks);
+        let share = share(view.layers.layer(layer).limit(needs.way), tasks);
         // One of each function may always run, with what there is: nobody waits for ever for the
         // windows of others.
         if running == 0 && spare > 0 {
@@ -304,8 +319,9 @@ impl Tuner {
         let (kinds, windows) = (&self.kinds, &self.windows);
         let alike = |layer: &LayerId| kinds[layer.0 as usize] == kind;
         if !windows.contains_key(&key) {
-            let same =
-                |(of, layer, kind): &&WindowKey| *of == function && *kind == needs && alike(layer);
+            let same = |(of, layer, of_it): &&WindowKey| {
+                *of == function && *of_it == needs && alike(layer)
+            };
             let of_it = windows.keys().filter(same);
             let ordinal = of_it.count();
             let curve = self.curves.get_mut(&(function, kind)).expect("just made");
@@ -316,13 +332,13 @@ impl Tuner {
     }
 
     fn learner(&mut self, group: u32, layer: LayerId, view: &View<'_>) -> u32 {
-        let Group { function, tuning, size_class, kind, .. } = self.groups[group as usize];
-        let key = (function, tuning, size_class, self.kinds[layer.0 as usize], kind);
+        let Group { function, tuning, size_class, needs, .. } = self.groups[group as usize];
+        let key = (function, tuning, size_class, self.kinds[layer.0 as usize], needs);
         if let Some(id) = self.learner_of.get(&key) {
             return *id;
         }
         let name = view.functions.get(function.0 as usize).map(|function| &function.name);
-        let ground = view.ground(layer, kind);
+        let ground = view.ground(layer, needs);
         let layer = view.layers.layer(layer);
         let loaded = self.loaded.iter().find(|learned| {
             Some(&learned.function) == name
@@ -344,8 +360,11 @@ impl Tuner {
     }
 
     fn admits_auto(&mut self, group: u32, layer: LayerId, view: &View<'_>) -> Option<u64> {
-        let kind = self.groups[group as usize].kind;
-        let Some(ground) = view.ground(layer, kind) else { return Some(0) };
+        let needs = self.groups[group as usize].needs;
+        let Some(ground) = view.ground(layer, needs) else {
+            // Others may learn there, if only the other way has a limit.
+            return self.aside[layer.0 as usize].is_none().then_some(0);
+        };
         let id = self.learner(group, layer, view);
         let idle = view.layers.tasks(layer) == 0;
         let free = self.aside[layer.0 as usize].is_none_or(|other| other == id);
@@ -384,21 +403,21 @@ impl Tuner {
             return false;
         }
         let capacity = view.layers.idle(layer).size;
-        room.add(slot, self.groups[group as usize].kind, u64::MAX, capacity);
+        room.add(slot, self.groups[group as usize].needs.kind, u64::MAX, capacity);
         self.groups[group as usize].line.first(&room).is_some()
     }
 
     /// Whether a learner has ready tasks that can run on a layer.
     fn wanted(&self, learner: u32, layer: LayerId, view: &View<'_>) -> bool {
-        let (function, tuning, size_class, _, kind) = self.learners[learner as usize].0;
+        let (function, tuning, size_class, _, needs) = self.learners[learner as usize].0;
         let others = self.aside[layer.0 as usize].is_some_and(|other| other != learner);
         let mut groups = self.ready.iter().filter(|group| {
             let group = &self.groups[**group as usize];
             (group.function, group.tuning, group.size_class) == (function, tuning, size_class)
-                && group.kind == kind
+                && group.needs == needs
                 && group.only.is_none_or(|only| only == layer)
         });
-        let reached = view.slots(layer, kind) > 0;
+        let reached = view.slots(layer, needs.kind) > 0;
         !others && reached && groups.any(|group| self.could_run(*group, layer, view))
     }
 
@@ -423,9 +442,9 @@ impl Tuner {
         let group = &self.groups[found.group as usize];
         let mut epoch = None;
         if group.tuning == Tuning::Adaptive {
-            let window = self.windows.get_mut(&(group.function, layer, group.kind));
+            let window = self.windows.get_mut(&(group.function, layer, group.needs));
             window.expect("it admitted the task").running += 1;
-        } else if view.ground(layer, group.kind).is_some() {
+        } else if view.ground(layer, group.needs).is_some() {
             let id = self.learner(found.group, layer, view);
             let number = self.learners[id as usize].1.started(layer, view.now);
             epoch = number.map(|number| (id, number));
@@ -462,7 +481,7 @@ impl Tuner {
             }
         }
         let group = &self.groups[flight.group as usize];
-        let key = (group.function, flight.layer, group.kind);
+        let key = (group.function, flight.layer, group.needs);
         let (function, waiting) = (group.function, group.ready > 0);
         if group.tuning != Tuning::Adaptive {
             return None;
@@ -484,7 +503,7 @@ impl Tuner {
         let work = if curve.bytes { flight.bytes as f64 } else { 1.0 };
         let (started, now) = (flight.started, view.now);
         let sample = Sample { started, now, area: area as f64, work };
-        let slots = view.slots_all(flight.layer, key.2).max(1);
+        let slots = view.slots_all(flight.layer, key.2.kind).max(1);
         let changed = window.sample(curve, sample, slots, waiting);
         changed.then_some(key)
     }

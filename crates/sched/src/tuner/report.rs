@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use graph::TaskId;
 
 use super::learning::Phase;
-use super::{Learned, Progress, Tuned, Tuner, Tuning, WindowKey};
+use super::{Learned, Needs, Progress, Tuned, Tuner, Tuning, WindowKey};
 use crate::api::{Constraint, FunctionId, Kind, LayerId};
 use crate::sched::Sched;
 
@@ -18,7 +18,7 @@ impl Sched {
         let tuner = &self.tuner;
         let name = |kind: u32| self.layers.layer(tuner.first_of(kind)).name.clone();
         let learners = tuner.learners.iter().filter_map(|(key, learner)| {
-            let (function, tuning, size_class, kind, slots) = *key;
+            let (function, tuning, size_class, kind, Needs { kind: slots, way }) = *key;
             let progress = match &learner.phase {
                 Phase::New => return None,
                 Phase::Settled(constraint) => Progress::Chosen { constraint: *constraint },
@@ -34,6 +34,7 @@ impl Sched {
                 tuning,
                 size_class,
                 slots,
+                way,
                 layer: name(kind),
                 progress,
                 registry: learner.registry.entries().to_vec(),
@@ -43,8 +44,8 @@ impl Sched {
                 varies: learner.spread.varies(),
             })
         });
-        let windows = tuner.windows.iter().map(|((function, layer, slots), window)| {
-            let tasks = window.tasks(self.io_slots(*layer, *slots).max(1));
+        let windows = tuner.windows.iter().map(|((function, layer, needs), window)| {
+            let tasks = window.tasks(self.io_slots(*layer, needs.kind).max(1));
             let kind = tuner.kinds[layer.0 as usize];
             let bytes = tuner.curves.get(&(*function, kind)).is_some_and(|curve| curve.bytes);
             let rate = window.rate * if bytes { 1.0 } else { 1000.0 };
@@ -52,7 +53,8 @@ impl Sched {
                 function: *function,
                 tuning: Tuning::Adaptive,
                 size_class: 0,
-                slots: *slots,
+                slots: needs.kind,
+                way: needs.way,
                 layer: self.layers.layer(*layer).name.clone(),
                 progress: Progress::Window { tasks, rate: rate as u64, layer: *layer },
                 registry: Vec::new(),
@@ -144,7 +146,7 @@ impl Tuner {
         let mut epochs: BTreeMap<(u32, u32), u32> = BTreeMap::new();
         for flight in self.flights.values() {
             let group = &self.groups[flight.group as usize];
-            *running.entry((group.function, flight.layer, group.kind)).or_default() += 1;
+            *running.entry((group.function, flight.layer, group.needs)).or_default() += 1;
             if let Some(epoch) = flight.epoch {
                 *epochs.entry(epoch).or_default() += 1;
             }
@@ -152,7 +154,7 @@ impl Tuner {
         for (key, window) in &self.windows {
             let adaptive = self.flights.values().filter(|flight| {
                 let group = &self.groups[flight.group as usize];
-                let own = (group.function, flight.layer, group.kind) == *key;
+                let own = (group.function, flight.layer, group.needs) == *key;
                 group.tuning == Tuning::Adaptive && own
             });
             if window.running as usize != adaptive.count() {

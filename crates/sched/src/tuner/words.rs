@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::api::{FunctionId, Kind, LayerId};
+use crate::api::{FunctionId, Kind, LayerId, Way};
 
 /// How the bandwidth that an I/O task asks for is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
@@ -112,6 +112,8 @@ pub struct Tuned {
     pub size_class: u8,
     /// Whose slots its tasks need.
     pub slots: Kind,
+    /// Which way their bytes go: what they learn is of that bandwidth.
+    pub way: Way,
     /// The name of the layer.
     pub layer: String,
     /// What is in force.

@@ -32,8 +32,14 @@ pub fn config() -> Config {
     }
 }
 
+/// Asks for that much, reading and writing.
+pub fn constraint(bandwidth: u64, size: u64) -> Constraint {
+    Constraint { bandwidth, size, ..Constraint::default() }
+}
+
+/// A layer.
 pub fn layer(name: &str, bandwidth: u64, capacity: Option<u64>) -> Layer {
-    Layer { name: name.into(), bandwidth: Some(bandwidth), capacity, node: None }
+    Layer { name: name.into(), bandwidth: Some(bandwidth), capacity, ..Layer::default() }
 }
 
 pub fn reads(version: VersionId) -> Access {
@@ -94,7 +100,7 @@ impl Driver {
     }
 
     pub fn io(&self, name: &str, bandwidth: u64, size: u64) -> TaskSpec {
-        let constraint = Constraint { bandwidth, size };
+        let constraint = constraint(bandwidth, size);
         TaskSpec { kind: Kind::Io, cpus: 0, constraint, ..self.compute(name) }
     }
 

@@ -1,5 +1,6 @@
 //! Files on layers: no grant beyond what files leave, whole copies only, moves while no I/O goes
-//! on, removal of what nobody can read, and the same sums as the scheduler's.
+//! on or from layers above their watermarks, removal of what nobody can read, and the same sums as
+//! the scheduler's.
 //!
 //! The account is a list of files, each with the layers that it takes up; sums are made anew each
 //! time. What a task uses is asked of the world, at the moment of each instruction.
@@ -70,6 +71,14 @@ pub struct Files {
     layers: Vec<Layer>,
     usable: Vec<Option<u64>>,
     down: Vec<bool>,
+    flush: bool,
+    /// By layer: what the scheduler said when it last handled something: whether files leave it
+    /// although I/O goes on.
+    drains: Vec<bool>,
+    /// Likewise, the time before.
+    drained: Vec<bool>,
+    /// By layer: what files took up before its last instructions were obeyed.
+    before: Vec<u64>,
     /// By number of the datum.
     pub files: Map<usize, File>,
     /// Whether moves are paused.
@@ -82,10 +91,69 @@ fn fault(message: String) -> Fault {
 
 impl Files {
     /// No file is known.
-    pub fn new(layers: &[Layer]) -> Files {
+    pub fn new(layers: &[Layer], flush: bool) -> Files {
         let usable = layers.iter().map(|layer| layer.capacity).collect();
-        let down = vec![false; layers.len()];
-        Files { layers: layers.to_vec(), usable, down, files: Map::default(), held: false }
+        Files {
+            layers: layers.to_vec(),
+            usable,
+            down: vec![false; layers.len()],
+            flush,
+            drains: vec![false; layers.len()],
+            drained: vec![false; layers.len()],
+            before: vec![0; layers.len()],
+            files: Map::default(),
+            held: false,
+        }
+    }
+
+    fn ids(&self) -> impl Iterator<Item = LayerId> {
+        (0..self.layers.len() as u32).map(LayerId)
+    }
+
+    /// Whether files, with so many bytes more, take up more than this part of a layer.
+    fn is_above(&self, layer: LayerId, permille: u32, more: u64) -> bool {
+        let (stored, expected) = self.sums(layer);
+        let usable = self.usable[layer.0 as usize];
+        usable.is_some_and(|most| (stored + expected + more) * 1000 > most * u64::from(permille))
+    }
+
+    /// The scheduler has handled something, and nothing of what it said was obeyed yet.
+    pub fn handled(&mut self, sched: &Sched) {
+        if self.layers.iter().all(|layer| layer.watermarks.is_none()) {
+            return;
+        }
+        self.before = self.ids().map(|id| self.sums(id)).map(|sums| sums.0 + sums.1).collect();
+        let drains = self.ids().map(|id| sched.drains(id)).collect();
+        self.drained = std::mem::replace(&mut self.drains, drains);
+    }
+
+    /// Whether a move is one that I/O does not hold up.
+    pub fn leaves(&self, moving: Moving) -> bool {
+        !moving.keep && self.drains[moving.from.0 as usize]
+    }
+
+    /// Likewise, and all was obeyed: files begin to leave a layer above its high watermark only,
+    /// and stay again at its low one.
+    fn check_watermarks(&self) -> Result<(), Fault> {
+        for layer in self.ids() {
+            let (at, (stored, expected)) = (layer.0 as usize, self.sums(layer));
+            let Some(marks) = self.layers[at].watermarks else { continue };
+            let (before, now) = (self.before[at], stored + expected);
+            let (least, most) = (before.min(now), before.max(now));
+            let mark = u64::from(if self.drained[at] { marks.low } else { marks.high });
+            let usable = self.usable[at];
+            let right = match (usable, self.drains[at]) {
+                (None, drains) => !drains,
+                (Some(usable), true) => most * 1000 > usable * mark,
+                (Some(usable), false) => least * 1000 <= usable * mark,
+            };
+            if !right {
+                let (before, now) = (self.drained[at], self.drains[at]);
+                let message = format!("{layer:?}: {least} to {most} of {usable:?}, {marks:?}");
+                return Err(fault(format!("{message}, drained {before}, drains {now}")));
+            }
+        }
+        Ok(())
     }
 
     /// The layer takes nothing, or takes something again.
@@ -114,9 +182,10 @@ impl Files {
 
     /// How high a layer is: by bandwidth, and of equals that of less capacity is higher.
     fn rank(&self, layer: LayerId) -> (u64, Reverse<u64>) {
-        let Layer { bandwidth, capacity, .. } = &self.layers[layer.0 as usize];
-        let (bandwidth, capacity) = (bandwidth.unwrap_or(u64::MAX), capacity.unwrap_or(u64::MAX));
-        (bandwidth, Reverse(capacity))
+        let Layer { bandwidth, read_bandwidth, write_bandwidth, capacity, .. } =
+            &self.layers[layer.0 as usize];
+        let least = [bandwidth, read_bandwidth, write_bandwidth].into_iter().copied().flatten();
+        (least.min().unwrap_or(u64::MAX), Reverse(capacity.unwrap_or(u64::MAX)))
     }
 
     /// The node of a layer; `None`: every node reaches it.
@@ -175,14 +244,24 @@ impl Files {
         if !moving.keep && file.scratch && !seen.named {
             return wrong("nobody can read it");
         }
-        if seen.near > 0 || (seen.ready > 0 && seen.running > 0) {
+        let leaves = self.leaves(moving);
+        if !leaves && (seen.near > 0 || (seen.ready > 0 && seen.running > 0)) {
             return wrong("I/O goes on");
+        }
+        let marks = self.layers[moving.from.0 as usize].watermarks;
+        let wanted = moving.keep || self.flush || (marks.is_some() && (leaves || seen.ready > 0));
+        if !wanted {
+            return wrong("nobody wants it to leave");
         }
         if let Some(to) = moving.to {
             let (stored, expected) = self.sums(to);
             let most = self.usable[to.0 as usize];
             if most.is_some_and(|most| stored + expected + file.bytes > most) {
                 return wrong("there is no room");
+            }
+            let high = self.layers[to.0 as usize].watermarks.map(|marks| marks.high);
+            if moving.keep && high.is_some_and(|high| self.is_above(to, high, file.bytes)) {
+                return wrong("copied above the high watermark");
             }
         }
         self.files.get_mut(&datum).expect("looked").moving = Some(moving);
@@ -224,7 +303,7 @@ impl Files {
                 return Err(fault(format!("{layer:?} has {stored} bytes, noted {theirs:?}")));
             }
         }
-        Ok(())
+        self.check_watermarks()
     }
 
     /// Nothing is named any more, and nothing goes on: no scratch file and no second copy is left,

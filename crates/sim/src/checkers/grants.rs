@@ -1,10 +1,10 @@
-//! No grant exceeds its layer in bandwidth or size; executors get no more than their slots and
-//! nodes no more than their processors; I/O tasks take no processor.
+//! No grant exceeds its layer in bandwidth, either way or both, or in size; executors get no more
+//! than their slots and nodes no more than their processors; I/O tasks take no processor.
 //!
 //! A grant counts from the `Run` to the event that ends it. Processors count where bodies really
 //! run; an executor that was told to end no longer counts, its replacement does.
 
-use sched::{Constraint, ExecutorId, Kind, Layer, LayerId, NodeId, Tuning};
+use sched::{Constraint, ExecutorId, Kind, Layer, LayerId, NodeId, Tuning, Way};
 
 use super::Fault;
 use crate::hash::Map;
@@ -20,6 +20,39 @@ struct Executor {
     closed: bool,
 }
 
+/// What is granted of a layer: bytes a second of tasks that may read, that may write, and of all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Granted {
+    read: u64,
+    write: u64,
+    all: u64,
+    size: u64,
+}
+
+impl Granted {
+    /// A task holds that much more.
+    fn add(&mut self, Constraint { bandwidth, size, way }: Constraint) {
+        self.read += if way == Way::Write { 0 } else { bandwidth };
+        self.write += if way == Way::Read { 0 } else { bandwidth };
+        (self.all, self.size) = (self.all + bandwidth, self.size + size);
+    }
+
+    /// A task holds that much less.
+    fn take(&mut self, Constraint { bandwidth, size, way }: Constraint) {
+        self.read -= if way == Way::Write { 0 } else { bandwidth };
+        self.write -= if way == Way::Read { 0 } else { bandwidth };
+        (self.all, self.size) = (self.all - bandwidth, self.size - size);
+    }
+
+    fn exceeds(&self, layer: &Layer) -> bool {
+        let over = |used: u64, most: Option<u64>| most.is_some_and(|most| used > most);
+        over(self.all, layer.bandwidth)
+            || over(self.read, layer.read_bandwidth)
+            || over(self.write, layer.write_bandwidth)
+            || over(self.size, layer.capacity)
+    }
+}
+
 #[derive(Debug)]
 struct Sent {
     executor: ExecutorId,
@@ -32,7 +65,7 @@ struct Sent {
 #[derive(Debug)]
 pub struct Grants {
     layers: Vec<Layer>,
-    granted: Vec<Constraint>,
+    granted: Vec<Granted>,
     processors: Vec<u32>,
     busy: Vec<u32>,
     ahead_max: usize,
@@ -52,7 +85,7 @@ impl Grants {
     pub fn new(layers: &[Layer], processors: &[u32], ahead_max: u32) -> Grants {
         Grants {
             layers: layers.to_vec(),
-            granted: vec![Constraint::default(); layers.len()],
+            granted: vec![Granted::default(); layers.len()],
             processors: processors.to_vec(),
             busy: vec![0; processors.len()],
             ahead_max: ahead_max.max(1) as usize,
@@ -101,7 +134,7 @@ impl Grants {
         if executor.kind != if refused { Kind::Io } else { plan.kind } {
             return Err(fault(plan, format!("a {:?} task on {:?}", plan.kind, executor.kind)));
         }
-        let bandwidth = layer.and_then(|id| self.layers[id.0 as usize].bandwidth);
+        let bandwidth = layer.and_then(|id| self.layers[id.0 as usize].limit(granted.way));
         let limited = granted.bandwidth > 0 && plan.tuning == Tuning::Static && bandwidth.is_some();
         let most = match plan.kind {
             Kind::Compute => self.ahead_max,
@@ -161,13 +194,12 @@ impl Grants {
             return Err(fault(plan, format!("granted {id:?}, only {:?} will do", plan.layer)));
         }
         let granted = &mut self.granted[id.0 as usize];
-        granted.bandwidth += asked.bandwidth;
-        granted.size += asked.size;
-        let over = |used: u64, most: Option<u64>| most.is_some_and(|most| used > most);
-        if over(granted.bandwidth, layer.bandwidth) || over(granted.size, layer.capacity) {
+        granted.add(asked);
+        if granted.exceeds(layer) {
             return Err(fault(plan, format!("{granted:?} granted of {layer:?}")));
         }
-        if asked.size != plan.constraint.size
+        let Constraint { size, way, .. } = plan.constraint;
+        if (asked.size, asked.way) != (size, way)
             || (plan.tuning == Tuning::Static && asked != plan.constraint)
         {
             return Err(fault(plan, format!("granted {asked:?}, not what it asked for")));
@@ -180,11 +212,12 @@ impl Grants {
         let Some(Sent { grant: Some((layer, held)), .. }) = self.sent.get_mut(&task) else {
             return Ok(());
         };
-        if now.bandwidth > held.bandwidth || now.size != held.size {
+        if now.bandwidth > held.bandwidth || (now.size, now.way) != (held.size, held.way) {
             let message = format!("held {held:?} and now {now:?}");
             return Err(Fault::of_task("grants", task, message));
         }
-        self.granted[layer.0 as usize].bandwidth -= held.bandwidth - now.bandwidth;
+        let less = Constraint { bandwidth: held.bandwidth - now.bandwidth, size: 0, ..now };
+        self.granted[layer.0 as usize].take(less);
         *held = now;
         Ok(())
     }
@@ -203,9 +236,7 @@ impl Grants {
         self.paused(task);
         let Some(sent) = self.sent.get_mut(&task) else { return };
         if let Some((layer, constraint)) = sent.grant.take() {
-            let granted = &mut self.granted[layer.0 as usize];
-            granted.bandwidth -= constraint.bandwidth;
-            granted.size -= constraint.size;
+            self.granted[layer.0 as usize].take(constraint);
         }
     }
 
@@ -241,9 +272,7 @@ impl Grants {
             executor.sent -= usize::from(!sent.paused);
         }
         if let Some((layer, constraint)) = sent.grant {
-            let granted = &mut self.granted[layer.0 as usize];
-            granted.bandwidth -= constraint.bandwidth;
-            granted.size -= constraint.size;
+            self.granted[layer.0 as usize].take(constraint);
         }
     }
 

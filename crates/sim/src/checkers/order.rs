@@ -108,6 +108,7 @@ fn could_take(other: &TaskPlan, plan: &TaskPlan) -> bool {
     other.kind == plan.kind
         && (other.kind.is_io() || other.cpus == plan.cpus)
         && a.bandwidth <= b.bandwidth
+        && (a.way == b.way || a.bandwidth == 0)
         // Who asks for no bandwidth may not take every slot.
         && (a.bandwidth > 0 || b.bandwidth == 0)
         && a.size <= b.size

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 
 use sched::{
     Constraint, Entry, FunctionId, Kind, Layer, LayerId, Progress, Sched, TaskId, Tuned as Told,
-    Tuning,
+    Tuning, Way,
 };
 
 use super::Fault;
 use crate::hash::Map;
 use crate::program::TaskPlan;
 
-/// Which function, tuning, size class, layer and kind of slot.
-type Key = (usize, Tuning, u8, LayerId, Kind);
+/// Which function, tuning, size class, layer, kind of slot and way.
+type Key = (usize, Tuning, u8, LayerId, Kind, Way);
 
 #[derive(Debug)]
 struct Sent {
@@ -69,7 +69,8 @@ pub struct Tuned {
 }
 
 fn key(plan: &TaskPlan, layer: LayerId, kind: Kind) -> Key {
-    (plan.function, plan.tuning, sched::size_class(plan.constraint.size), layer, kind)
+    let Constraint { size, way, .. } = plan.constraint;
+    (plan.function, plan.tuning, sched::size_class(size), layer, kind, way)
 }
 
 impl Tuned {
@@ -127,7 +128,9 @@ impl Tuned {
         layer: LayerId,
         kind: Kind,
     ) -> Result<(), Fault> {
-        let own = |told: &Told| told.function == FunctionId(plan.function as u32);
+        let way = plan.constraint.way;
+        let own =
+            |told: &Told| told.function == FunctionId(plan.function as u32) && told.way == way;
         let window = sched.tuned().into_iter().find_map(|told| match told.progress {
             Progress::Window { tasks, layer: at, .. }
                 if at == layer && own(&told) && told.slots == kind =>
@@ -138,8 +141,8 @@ impl Tuned {
         });
         let (slots, here) = (sched.io_slots(layer, kind), |sent: &&Sent| sent.key.3 == layer);
         let all = self.sent.values().filter(here).count() as u32;
-        let key = (plan.function, plan.tuning, kind);
-        let own = |sent: &&Sent| (sent.key.0, sent.key.1, sent.key.4) == key;
+        let key = (plan.function, plan.tuning, kind, way);
+        let own = |sent: &&Sent| (sent.key.0, sent.key.1, sent.key.4, sent.key.5) == key;
         let alone = self.sent.values().filter(here).filter(own).count() == 0;
         match window {
             Some(tasks) if (1..=slots).contains(&tasks) && (all < tasks || alone) => Ok(()),
@@ -181,7 +184,7 @@ impl Tuned {
         let name = &self.layers[key.3 .0 as usize].name;
         sched.tuned().into_iter().find(|told| {
             let same = (told.function.0 as usize, told.tuning, told.size_class, told.slots);
-            same == (key.0, key.1, key.2, key.4) && told.layer == *name
+            same == (key.0, key.1, key.2, key.4) && told.way == key.5 && told.layer == *name
         })
     }
 
@@ -200,7 +203,7 @@ impl Tuned {
             let over = std::mem::replace(epoch, Epoch { before: now, ..Epoch::default() });
             if ended {
                 let last = told.epochs.last().expect("one more than before");
-                measured(last, &over, layer)?;
+                measured(last, &over, layer, key.5)?;
                 if told.told_ns != over.sum_ns() {
                     let message = format!("{} ns are told of {over:?}", told.told_ns);
                     return Err(Fault::new("tuning", message));
@@ -245,8 +248,8 @@ impl Epoch {
 
 /// Whether an entry is what the executors told: under its own constraint, or, if the tasks came
 /// too slowly for that, under the one for fewer at once.
-fn measured(entry: &Entry, epoch: &Epoch, layer: &Layer) -> Result<(), Fault> {
-    let fit = layer.bandwidth.map_or(u64::MAX, |all| all / entry.constraint).max(1);
+fn measured(entry: &Entry, epoch: &Epoch, layer: &Layer, way: Way) -> Result<(), Fault> {
+    let fit = layer.limit(way).map_or(u64::MAX, |all| all / entry.constraint).max(1);
     let filled = entry.constraint == epoch.constraint && entry.most == entry.tasks;
     let fewer = entry.constraint >= epoch.constraint && entry.most <= entry.tasks;
     // Whole nanoseconds are multiplied by as many tasks as there were, at most.

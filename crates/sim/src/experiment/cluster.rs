@@ -80,8 +80,8 @@ impl<'a> Cluster<'a> {
         let disk = |node| Layer {
             name: "disk".to_string(),
             bandwidth: Some(storage.bandwidth),
-            capacity: None,
             node: (!storage.shared).then_some(NodeId(node)),
+            ..Layer::default()
         };
         let mut sched = Sched::new(Config {
             layers: (0..disks).map(disk).collect(),
@@ -153,7 +153,7 @@ impl<'a> Cluster<'a> {
             retries: 0,
             timeout: None,
             on_failure: OnFailure::Fail,
-            constraint: Constraint { bandwidth, size: 0 },
+            constraint: Constraint { bandwidth, ..Constraint::default() },
             tuning,
             returns: 1,
             accesses: reads.collect(),

@@ -106,11 +106,12 @@ fn layers(way: &Way) -> Vec<Layer> {
                 bandwidth: Some(BANDWIDTHS[at]),
                 capacity: Some(way.capacities[at]),
                 node: Some(NodeId(node)),
+                ..Layer::default()
             }));
         }
     }
     let name = "pfs".to_string();
-    layers.push(Layer { name, bandwidth: Some(BANDWIDTHS[2]), capacity: None, node: None });
+    layers.push(Layer { name, bandwidth: Some(BANDWIDTHS[2]), ..Layer::default() });
     layers
 }
 
@@ -265,7 +266,7 @@ impl Machine {
             timeout: None,
             on_failure: OnFailure::Fail,
             // As published: as much bandwidth as there are bytes to write.
-            constraint: Constraint { bandwidth: bytes, size: bytes },
+            constraint: Constraint { bandwidth: bytes, size: bytes, ..Constraint::default() },
             tuning: Tuning::Static,
             returns: 1,
             accesses,
