@@ -70,6 +70,13 @@ pub(crate) struct Executor {
     pub(crate) last_sent_at: u64,
 }
 
+impl Executor {
+    /// Whether a task was sent here and has not begun.
+    pub(crate) fn has_in_line(&self, task: usize) -> bool {
+        self.line.iter().any(|(other, _)| *other == task)
+    }
+}
+
 impl<'a> World<'a> {
     pub(crate) fn start_machine(&mut self) {
         let machine = &self.program.machine;

@@ -57,6 +57,13 @@ pub(crate) struct Credit {
     pub(crate) closed: bool,
 }
 
+impl Credit {
+    fn add(&mut self, later: Credit) {
+        self.granted = self.granted.max(later.granted);
+        self.closed |= later.closed;
+    }
+}
+
 /// A body that yields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Yielding {
@@ -359,11 +366,14 @@ impl World<'_> {
     ) -> Result<(), Fault> {
         let executor = &mut self.executors[number as usize];
         let Some(body) = executor.running.iter_mut().find(|body| body.task == task) else {
+            // It may not have begun here: it does so knowing this.
+            if executor.has_in_line(task) {
+                self.task_mut(task).credit.add(credit);
+            }
             return Ok(());
         };
         let yielding = body.yielding.as_mut().expect("it yields");
-        yielding.credit.granted = yielding.credit.granted.max(credit.granted);
-        yielding.credit.closed |= credit.closed;
+        yielding.credit.add(credit);
         if std::mem::take(&mut yielding.waits) {
             executor.going_on.push_back(body.serial);
         }
