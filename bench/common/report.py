@@ -14,7 +14,7 @@ from rich.text import Text
 
 from bench.common.sample import Sample, significant
 
-PIPE_COLUMNS = 160
+PIPE_COLUMNS = 180
 
 Value = float | str | None
 

@@ -15,6 +15,7 @@ __all__ = ["Axes", "Figure", "colour", "figure", "finish", "no_numbers", "plain_
 OURS_COLOUR = "#d1495b"
 PEER_COLOUR = "#7d9bb5"
 FLOOR_COLOUR = "#b9b9b9"
+FLOORS = ("memcpy", "side_by_side")
 
 LABEL_BOX = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"}
 
@@ -34,7 +35,7 @@ def colour(name: str, ours: str) -> str:
     """Ours stands out; a floor that is no contender is grey."""
     if name == ours:
         return OURS_COLOUR
-    return FLOOR_COLOUR if name == "memcpy" else PEER_COLOUR
+    return FLOOR_COLOUR if name in FLOORS else PEER_COLOUR
 
 
 Panels = list[list[Axes]]

@@ -1,6 +1,7 @@
 """`python -m bench.overlap --out FOLDER [--quick]`: table, overlap.json and overlap.png.
 
-In each repetition, in turns and in fresh processes: the I/O alone, the computation alone, the
+In each repetition, in turns and in fresh processes: the I/O alone, the computation alone, both at
+once without dependencies (side by side: with what they cost each other on this machine), the
 program as Alongside tasks, the same overlap written by hand, and without overlap.
 The bound is max(I/O alone, processor time of computation and I/O / processors), of medians.
 """
@@ -26,7 +27,16 @@ from bench.common.optional import NOT_INSTALLED, installed
 from bench.common.progress import steps
 from bench.common.sample import Sample
 from bench.overlap import plan
-from bench.overlap.judge import BOUND, OURS, PROCESSORS, WAYS, Judged, judge
+from bench.overlap.judge import (
+    BOUND,
+    BY_HAND,
+    OURS,
+    PROCESSORS,
+    SIDE_BY_SIDE,
+    WAYS,
+    Judged,
+    judge,
+)
 from bench.overlap.picture import draw
 from bench.overlap.plan import PIECE_BYTES, Program
 
@@ -35,6 +45,8 @@ TRIALS = 3
 CALIBRATIONS = 3
 DISTURBANCE_MAX = 1.05
 PATIENCE = "have S seconds to wait for a free machine and to repeat disturbed runs; default 0"
+WITHOUT_LIMIT = (SIDE_BY_SIDE, BY_HAND, "blocking")
+"""What writes without a session, where no limit is emulated."""
 MEASURES = ("wall_s", "cpu_s", "unseen_s")
 STORAGE = """\
 [[layer]]
@@ -138,7 +150,7 @@ def measure(
     ways = [
         way
         for way in WAYS
-        if not (program.limit and way in ("by_hand", "blocking")) and installed("alongside")
+        if not (program.limit and way in WITHOUT_LIMIT) and installed("alongside")
     ]
     group = [run_of(way, program) for way in ways]
     samples = run_rounds(
@@ -151,8 +163,10 @@ def measure(
 def print_table(console: Console, judged: Sequence[Judged]) -> None:
     """The table for people."""
     title = "Total time over the bound: medians, lowest..highest below; seconds"
-    columns = ["", *WAYS, PROCESSORS, BOUND, "ratio", "target", "reached", "over by_hand"]
-    table = report.new_table(title, columns)
+    over = (SIDE_BY_SIDE, BY_HAND)
+    ratios = ("ratio", "target", "reached", *(f"over_{way}" for way in over))
+    columns = ["", *WAYS, PROCESSORS, BOUND, *ratios]
+    table = report.new_table(title, [column.replace("_", "\n") for column in columns])
     for row in judged:
         low, high = row.ratios or (None, None)
         ratio = "" if row.ratio is None else f"{row.ratio:.3f}\n{low:.3f}..{high:.3f}"
@@ -164,7 +178,7 @@ def print_table(console: Console, judged: Sequence[Judged]) -> None:
             ratio,
             row.goal.text(),
             row.goal.verdict(row.ratio),
-            "" if row.over_by_hand is None else f"{row.over_by_hand:.3f}",
+            *("" if (by := row.over(way)) is None else f"{by:.3f}" for way in over),
         )
     console.print(table)
 
@@ -182,8 +196,10 @@ def explain(console: Console, program: Program) -> None:
     )
     console.print(
         f"io_alone, compute_alone: nothing else runs. {PROCESSORS}: processor time (rusage) of "
-        f"those two together over {program.processors} processors. by_hand: the same overlap with "
-        "a process pool and a thread pool. blocking: every process waits for its own file. "
+        f"those two together over {program.processors} processors. side_by_side: those two at "
+        "once, without dependencies, until both have ended; what they cost each other is not in "
+        "the bound. by_hand: the same overlap with a process pool and a thread pool. blocking: "
+        "every process waits for its own file. "
         "Below a ratio: that of each repetition by itself, lowest..highest."
     )
 
@@ -195,8 +211,11 @@ def warn(console: Console, judged: Sequence[Judged]) -> None:
         ours = row.samples[OURS]["cpu_s"].median
         if parts is None or unseen is None or ours is None:
             continue
+        beside = row.samples[SIDE_BY_SIDE]["cpu_s"].median
+        at_once = "" if beside is None else f", side by side {beside:.2f} s"
         line = (
-            f"{row.name}: alongside used {ours:.2f} s of processors, the two parts {parts:.2f} s. "
+            f"{row.name}: alongside used {ours:.2f} s of processors, the two parts {parts:.2f} s"
+            f"{at_once}. "
             f"Interrupt handlers and the hypervisor had another {unseen:.2f} s while the I/O ran "
             "alone, which is not in the bound"
         )

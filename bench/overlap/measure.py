@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -60,17 +60,27 @@ class Clock:
         }
 
 
-def io_alone(program: Program) -> Answer:
-    """All files, by as many threads as there are I/O executors."""
-    places = [program.path(c, s) for s in range(program.steps) for c in range(program.chains)]
+def all_places(program: Program) -> list[str]:
+    """The file of every I/O task, in the order of the sequential program."""
+    return [program.path(c, s) for s in range(program.steps) for c in range(program.chains)]
+
+
+def write_all(program: Program, places: Sequence[str], pool: ThreadPoolExecutor) -> None:
+    """Those files, without their computation, by the threads of the pool."""
 
     def write(place: str) -> None:
         bodies.write(place, bodies.START, program.file_bytes, program.direct)
 
+    list(pool.map(write, places))
+
+
+def io_alone(program: Program) -> Answer:
+    """All files, by as many threads as there are I/O executors."""
+    places = all_places(program)
     with ThreadPoolExecutor(program.writers) as pool:
-        list(pool.map(write, places[: program.writers]))
+        write_all(program, places[: program.writers], pool)
         clock = Clock(cpu_s)
-        list(pool.map(write, places))
+        write_all(program, places, pool)
         return clock.answer()
 
 
@@ -101,10 +111,10 @@ def compute_process(program: Program, begin: Barrier, answers: Any) -> None:
     answers.put(clock.answer())
 
 
-def compute_alone(program: Program) -> Answer:
-    """All processors at once: what one can do depends on its neighbours."""
+def start_computing(program: Program, others: int) -> tuple[Barrier, Callable[[], list[Answer]]]:
+    """A process a processor, and `others`, begin at the barrier; the call waits for the answers."""
     context = multiprocessing.get_context("fork")
-    begin = context.Barrier(program.processors)
+    begin = context.Barrier(program.processors + others)
     answers = context.SimpleQueue()
     processes = [
         context.Process(target=compute_process, args=(program, begin, answers), daemon=True)
@@ -112,11 +122,40 @@ def compute_alone(program: Program) -> Answer:
     ]
     for process in processes:
         process.start()
-    measured: list[Answer] = [answers.get() for _ in processes]
-    for process in processes:
-        process.join()
+
+    def finish() -> list[Answer]:
+        measured: list[Answer] = [answers.get() for _ in processes]
+        for process in processes:
+            process.join()
+        return measured
+
+    return begin, finish
+
+
+def compute_alone(program: Program) -> Answer:
+    """All processors at once: what one can do depends on its neighbours."""
+    _, finish = start_computing(program, others=0)
+    measured = finish()
     longest = max(measured, key=lambda answer: answer["wall_s"])
     return longest | {"cpu_s": sum(answer["cpu_s"] for answer in measured)}
+
+
+def side_by_side(program: Program) -> Answer:
+    """The computation and the I/O of the two above at once, neither waiting for the other.
+
+    No runtime and no dependency: what the parts cost each other on this machine is all that is
+    added to them.
+    """
+    places = all_places(program)
+    begin, finish = start_computing(program, others=1)  # it forks, so before there are threads
+    with ThreadPoolExecutor(program.writers) as pool:
+        write_all(program, places[: program.writers], pool)
+        begin.wait(START_WAIT_S_MAX)
+        clock = Clock(cpu_s)
+        write_all(program, places, pool)
+        computed = finish()
+        answer = clock.answer()
+    return answer | {"cpu_s": sum(part["cpu_s"] for part in [answer, *computed])}
 
 
 def by_hand(program: Program) -> Answer:
@@ -228,6 +267,7 @@ WAYS: dict[str, Callable[[Program], Answer]] = {
     "io_alone": io_alone,
     "io_alone_limited": io_alone_limited,
     "compute_alone": compute_alone,
+    "side_by_side": side_by_side,
     "by_hand": by_hand,
     "blocking": blocking,
     "alongside": alongside,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.common import style
 from bench.common.sample import Sample
-from bench.overlap.judge import OURS, Judged
+from bench.overlap.judge import BY_HAND, OURS, SIDE_BY_SIDE, Judged
 
 COMPUTE_COLOUR = "#7d9bb5"
 IO_COLOUR = "#e0b05c"
@@ -17,7 +17,7 @@ PARTS = "one after\nthe other"
 
 def draw(judged: Sequence[Judged], path: Path, note: str) -> None:
     """Write the picture of all rows that were measured."""
-    figure, panels = style.figure(1, len(judged), width=4.1 * len(judged), height=3.7)
+    figure, panels = style.figure(1, len(judged), width=4.1 * len(judged), height=4.2)
     for panel, row in zip(panels[0], judged, strict=True):
         draw_row(panel, row)
     note = f"{note}. Dotted: the bound. Dashed: the target, {judged[0].goal.target:g} x the bound."
@@ -35,7 +35,7 @@ def draw_row(panel: style.Axes, row: Judged) -> None:
         panel.text(middle, 0, words, ha="center", va="center", fontsize=8)
     bars = [
         (way.replace("_", " "), row.samples[way]["wall_s"], style.colour(way, OURS))
-        for way in ("blocking", "by_hand", OURS)
+        for way in ("blocking", BY_HAND, OURS, SIDE_BY_SIDE)
     ]
     for place, (_, sample, colour) in enumerate(bars, start=1):
         draw_bar(panel, place, sample, colour, row)

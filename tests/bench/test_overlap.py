@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from bench.common import machine
+from bench.common.interleave import run_once
 from bench.common.sample import Sample
+from bench.overlap.__main__ import prepare, run_of
+from bench.overlap.bodies import START
 from bench.overlap.judge import judge
 from bench.overlap.plan import PIECE_BYTES, Program, balanced, sized
 
@@ -28,6 +35,7 @@ def samples(
     values = {
         "io_alone": (io, io_cpu),
         "compute_alone": (compute_cpu / 2, compute_cpu),
+        "side_by_side": (ours, 0.0),
         "alongside": (ours, 0.0),
         "by_hand": (ours, 0.0),
         "blocking": (ours, 0.0),
@@ -74,6 +82,32 @@ def test_the_bound_is_the_larger_term() -> None:
     assert (row.row, row.unit, row.target) == ("equal", "s", 1.05)
     assert row.ratio == pytest.approx(1.1)
     assert row.against["bound"] == pytest.approx(2.2)
+
+
+def test_side_by_side_is_told_and_changes_neither_bound_nor_ratio() -> None:
+    measured = samples(io=2.0, io_cpu=0.2, compute_cpu=3.0, ours=2.1)
+    measured["side_by_side"] = {"wall_s": Sample((4.2,)), "cpu_s": Sample((3.3,))}
+    judged = judge("equal", measured, cores=2)
+    assert (judged.bound_s, judged.ratio) == (2.0, pytest.approx(1.05))
+    assert judged.over("side_by_side") == pytest.approx(0.5)
+    assert judged.json_row().against["side_by_side"] == 4.2
+    measured["side_by_side"] = dict.fromkeys(("wall_s", "cpu_s"), Sample(note="without a limit"))
+    assert judge("equal", measured, cores=2).over("side_by_side") is None
+
+
+def test_side_by_side_lasts_until_both_parts_have_ended(tmp_path: Path) -> None:
+    short_io = replace(
+        PROGRAM, folder=str(tmp_path), steps=4, files=2, file_bytes=PIECE_BYTES, direct=False
+    )
+    program = replace(short_io, rounds=1000)
+    prepare(program)
+    outcome = run_once(run_of("side_by_side", program))
+    wall_s, cpu_s = float(outcome["wall_s"]), float(outcome["cpu_s"])
+    assert wall_s * machine.cores() > 0.8 * cpu_s  # that of the I/O alone would be far less
+    computing = run_once(run_of("compute_alone", program))
+    assert cpu_s > 0.5 * float(computing["cpu_s"])
+    for chain in range(program.chains):
+        assert Path(program.path(chain, 1)).read_bytes().startswith(START)
 
 
 def test_without_ours_there_is_a_bound_and_no_ratio() -> None:
