@@ -4,6 +4,11 @@ In each repetition, in turns and in fresh processes: the I/O alone, the computat
 once without dependencies (side by side: with what they cost each other on this machine), the
 program as Alongside tasks, the same overlap written by hand, and without overlap.
 The bound is max(I/O alone, processor time of computation and I/O / processors), of medians.
+
+The I/O alone runs directly before ours, and both parts side by side directly after it: what is
+divided by each other is then of the same moments of a disk whose speed drifts, and each follows a
+run with I/O. Shorter runs would be closer still, but their ends count for more. Every second round
+backwards would put two runs of a way next to each other, which tell less than two moments do.
 """
 
 from __future__ import annotations
@@ -45,6 +50,8 @@ TRIALS = 3
 CALIBRATIONS = 3
 DISTURBANCE_MAX = 1.05
 PATIENCE = "have S seconds to wait for a free machine and to repeat disturbed runs; default 0"
+TURNS = ("io_alone", OURS, SIDE_BY_SIDE, BY_HAND, "compute_alone", "blocking")
+"""All ways as they run in a round: the disk rests before none that a ratio is made of."""
 WITHOUT_LIMIT = (SIDE_BY_SIDE, BY_HAND, "blocking")
 """What writes without a session, where no limit is emulated."""
 MEASURES = ("wall_s", "cpu_s", "unseen_s")
@@ -143,16 +150,16 @@ def calibrate(
     return program, statistics.median(io_s), round_s
 
 
+def turns(program: Program) -> list[str]:
+    """The ways that this program can be run in, in their order within a round."""
+    return [way for way in TURNS if not (program.limit and way in WITHOUT_LIMIT)]
+
+
 def measure(
     program: Program, repetitions: int, tell: Callable[[str], None], patience: Patience
 ) -> dict[str, dict[str, Sample]]:
     """All ways in turns; the samples as `[way][measure]`."""
-    ways = [
-        way
-        for way in WAYS
-        if not (program.limit and way in WITHOUT_LIMIT) and installed("alongside")
-    ]
-    group = [run_of(way, program) for way in ways]
+    group = [run_of(way, program) for way in turns(program) if installed("alongside")]
     samples = run_rounds(
         [group], repetitions, lambda run, number: tell(f"{run.contender} {number + 1}"), patience
     )

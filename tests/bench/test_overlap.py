@@ -10,9 +10,9 @@ import pytest
 from bench.common import machine
 from bench.common.interleave import run_once
 from bench.common.sample import Sample
-from bench.overlap.__main__ import prepare, run_of
+from bench.overlap.__main__ import prepare, run_of, turns
 from bench.overlap.bodies import START
-from bench.overlap.judge import judge
+from bench.overlap.judge import WAYS, judge
 from bench.overlap.plan import PIECE_BYTES, Program, balanced, sized
 
 PROGRAM = Program(
@@ -82,6 +82,15 @@ def test_the_bound_is_the_larger_term() -> None:
     assert (row.row, row.unit, row.target) == ("equal", "s", 1.05)
     assert row.ratio == pytest.approx(1.1)
     assert row.against["bound"] == pytest.approx(2.2)
+
+
+def test_what_ours_is_divided_by_runs_directly_beside_it() -> None:
+    order = turns(PROGRAM)
+    assert sorted(order) == sorted(WAYS)
+    ours = order.index("alongside")
+    assert order[ours - 1 : ours + 2] == ["io_alone", "alongside", "side_by_side"]
+    limited = replace(PROGRAM, limit="200MB/s")
+    assert turns(limited) == ["io_alone", "alongside", "compute_alone"]
 
 
 def test_side_by_side_is_told_and_changes_neither_bound_nor_ratio() -> None:
