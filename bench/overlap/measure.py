@@ -92,7 +92,7 @@ def io_alone_limited(program: Program) -> Answer:
         clock = Clock(tree_cpu_s)
         al.wait_all(
             [
-                write(program.name(c, s), bodies.START, program.file_bytes, program.direct)
+                write(program.path(c, s), bodies.START, program.file_bytes, program.direct)
                 for s in range(program.steps)
                 for c in range(program.chains)
             ]
@@ -212,11 +212,6 @@ def session(program: Program) -> al.Session:
     return al.Session(workers=program.processors, io_executors=program.writers, storage=storage)
 
 
-def place(program: Program, chain: int, step: int) -> str:
-    """How a task names its file: on a layer by name, else by its path."""
-    return program.name(chain, step) if program.limit else program.path(chain, step)
-
-
 def warm_up(program: Program) -> None:
     """Have every executor run a few tasks of each kind."""
     compute, write = al.task(bodies.compute), al.io(bodies.write)
@@ -224,7 +219,7 @@ def warm_up(program: Program) -> None:
     waiting: list[Any] = [compute(bodies.START, WARM_ROUNDS + i) for i in range(computing)]
     for i in range(program.writers * WARM_TASKS_PER_EXECUTOR):
         chain, step = i % program.chains, i // program.chains % program.steps
-        waiting.append(write(place(program, chain, step), bodies.START, 0, program.direct))
+        waiting.append(write(program.path(chain, step), bodies.START, 0, program.direct))
     al.wait_all(waiting)
 
 
@@ -240,7 +235,7 @@ def alongside(program: Program) -> Answer:
             for step in range(program.steps):
                 for chain in range(program.chains):
                     states[chain] = compute(states[chain], program.rounds)
-                    name = place(program, chain, step)
+                    name = program.path(chain, step)
                     arguments = (states[chain], program.file_bytes, program.direct)
                     files.append(write(name, *arguments))
             al.wait_all(files)

@@ -119,6 +119,16 @@ def test_side_by_side_lasts_until_both_parts_have_ended(tmp_path: Path) -> None:
         assert Path(program.path(chain, 1)).read_bytes().startswith(START)
 
 
+@pytest.mark.parametrize("way", ["io_alone", "alongside"])
+def test_a_layer_with_a_limit_holds_the_files(tmp_path: Path, way: str) -> None:
+    small = replace(PROGRAM, steps=2, files=2, file_bytes=PIECE_BYTES, direct=False)
+    program = replace(small, folder=str(tmp_path), limit="200MB/s")
+    prepare(program)
+    outcome = run_once(run_of(way, program))
+    assert float(outcome["wall_s"]) > 0.5 * program.bytes_written / 200e6
+    assert Path(program.path(0, 1)).read_bytes().strip(bytes(1))
+
+
 def test_without_ours_there_is_a_bound_and_no_ratio() -> None:
     measured = samples(1.0, 0.1, 1.0, 1.0)
     measured["alongside"] = dict.fromkeys(("wall_s", "cpu_s"), Sample(note="not installed"))
