@@ -6,6 +6,10 @@
 
 enum { TASKS = 12 };
 
+static const char *const TWO_WAYS = "[[layer]]\nname = \"disk\"\npath = \".\"\n"
+                                    "read_bandwidth = \"100MB/s\"\n"
+                                    "write_bandwidth = \"50MB/s\"\n"
+                                    "bandwidth = \"125MB/s\"\n";
 static const char *const STORAGE = "[[layer]]\nname = \"fast\"\npath = \".\"\n"
                                    "bandwidth = \"100MB/s\"\ncapacity = \"1GB\"\n"
                                    "[[layer]]\nname = \"slow\"\npath = \"..\"\n"
@@ -87,6 +91,25 @@ static void run_at_most(al_io asked, int most)
 {
     come_and_go(asked, most, comes_and_pauses, lets_go_on);
     come_and_go(asked, most, comes_and_returns, lets_end);
+}
+
+/* Four that only read fit, and two of whom it is not known. */
+static void reading_is_granted_apart(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "input-%d", (int)getpid());
+    int input = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(input >= 0 && close(input) == 0);
+    al_file read = {path, AL_IN};
+    describe(TWO_WAYS);
+    start_on_layers(1, 8, 0);
+    run_at_most((al_io){.bandwidth = "25MB/s", .files = &read, .files_count = 1}, 4);
+    run_at_most((al_io){.bandwidth = "25MB/s"}, 2);
+    al_set_message_hook(keep_message, NULL);
+    SAME(spawn_io("never", nothing, NULL, (al_io){.bandwidth = "51MB/s"}), -EINVAL);
+    al_set_message_hook(NULL, NULL);
+    SAME(al_stop(), 0);
+    SAME(unlink(path), 0);
 }
 
 static void looks_where_it_is(void *argument)
@@ -182,5 +205,6 @@ int main(void)
     SAME(al_stop(), 0);
     many_at_once();
     without_a_description_there_is_one_layer();
+    reading_is_granted_apart();
     return 0;
 }

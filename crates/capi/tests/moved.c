@@ -237,6 +237,36 @@ static void what_is_about_to_be_read_is_copied_up(int was_there)
     check_nothing_is_left();
 }
 
+static void nothing(void *argument)
+{
+    (void)argument;
+}
+
+/* Two files are more than the high watermark, and one is more than the low one: both leave, though
+ * an I/O task runs, and though nobody asked for a flush. */
+static void above_a_watermark_files_leave_beside_io(void)
+{
+    char began, seen;
+    int homes[] = {watch(slow_folder), watch(slow_folder)};
+    al_access out = al_out(&began), sees[] = {al_in(&began), al_out(&seen)};
+    al_io nothing_of_a_layer = {0};
+    al_task io = {.body = begins, .io = &nothing_of_a_layer, .accesses = &out, .accesses_count = 1};
+    describe_folders(12, "high_watermark = \"60%\"\nlow_watermark = \"20%\"\n");
+    start_moving(2, 8, 0, 0);
+    SAME(al_spawn(&io), 0);
+    spawn_whole(nothing, NULL, sees, 2);
+    SAME(al_wait_on(&seen), 0);
+    spawn_sized(writes_on_fast, first, 10, AL_OUT);
+    spawn_sized(writes_on_fast, second, 11, AL_OUT);
+    wait_for(homes[0], "file-10");
+    wait_for(homes[1], "file-11");
+    SAME(al_resume(holder), 0);
+    SAME(al_stop(), 0);
+    CHECK(path_has_bytes(own_path(10), first, BYTES));
+    CHECK(path_has_bytes(own_path(11), second, BYTES));
+    check_nothing_is_left();
+}
+
 int main(void)
 {
     fill(first, BYTES, 0, 1);
@@ -248,5 +278,6 @@ int main(void)
     a_move_that_fails_leaves_the_file();
     what_is_about_to_be_read_is_copied_up(0);
     what_is_about_to_be_read_is_copied_up(1);
+    above_a_watermark_files_leave_beside_io();
     return 0;
 }

@@ -32,22 +32,28 @@ static void remove_folders(void)
     remove_folder(slow_folder);
 }
 
-/* Makes the folders, and describes them: so many bytes fit on the fast one. */
-__attribute__((unused)) static void describe_places(unsigned capacity)
+/* Describes the folders: so many bytes fit on the fast one, which has these keys besides. */
+static void describe_folders(unsigned capacity, const char *keys)
 {
     char text[512];
+    snprintf(text, sizeof text,
+             "[[layer]]\nname = \"fast\"\npath = \"%s\"\nbandwidth = \"1GB/s\"\n"
+             "capacity = \"%ukB\"\n%s[[layer]]\nname = \"slow\"\npath = \"%s\"\n"
+             "bandwidth = \"100MB/s\"\n",
+             fast_folder, capacity, keys, slow_folder);
+    describe(text);
+}
+
+/* Makes the folders, and describes them. */
+__attribute__((unused)) static void describe_places(unsigned capacity)
+{
     snprintf(fast_folder, sizeof fast_folder, "fast-%d", (int)getpid());
     snprintf(slow_folder, sizeof slow_folder, "slow-%d", (int)getpid());
     SAME(mkdir(fast_folder, 0700), 0);
     SAME(mkdir(slow_folder, 0700), 0);
     atexit(remove_folders);
     CHECK(realpath(fast_folder, fast_real) != NULL);
-    snprintf(text, sizeof text,
-             "[[layer]]\nname = \"fast\"\npath = \"%s\"\nbandwidth = \"1GB/s\"\n"
-             "capacity = \"%ukB\"\n[[layer]]\nname = \"slow\"\npath = \"%s\"\n"
-             "bandwidth = \"100MB/s\"\n",
-             fast_folder, capacity, slow_folder);
-    describe(text);
+    describe_folders(capacity, "");
 }
 
 enum { FILES_MAX = 16 };

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use exec::limiter::{Limiters, Writer};
-use ops::catalog::Step;
+use ops::catalog::{Record, Step};
 use parking_lot::Mutex;
 
 use super::pace::Pace;
@@ -105,12 +105,24 @@ pub(crate) fn same_device(one: &Path, other: &Path) -> bool {
 }
 
 /// Carries steps out over a catalog, in order, up to the first that fails.
+///
+/// A file that was brought home after the steps were decided (by a move that was under way then)
+/// stays as it is: nothing says any more that it is away, so that a crash while it is brought
+/// there a second time would be one that nobody repairs.
 pub(crate) fn carry_out(
     steps: &[Step],
     journal: &Mutex<Journal>,
     hold: &Hold,
     limits: &Limits,
 ) -> io::Result<()> {
+    let leaves = |step: &Step| match step {
+        Step::Note(Record::Leaving { file, .. }) => Some(*file),
+        _ => None,
+    };
+    let leaving = steps.iter().find_map(leaves);
+    if leaving.is_some_and(|file| journal.lock().is_home(file)) {
+        return Ok(());
+    }
     Carrier { journal, hold, limits, distrusts: false }.all(steps)
 }
 

@@ -1,5 +1,6 @@
 //! The catalog as a file that only grows.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -7,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::disk::{sync_above, sync_folder};
-use ops::catalog::{decode, Decoded, Record, HEADER};
+use ops::catalog::{decode, Decoded, FileId, Record, HEADER};
 
 const CATALOG: &str = "catalog";
 const LOCK: &str = "lock";
@@ -17,6 +18,8 @@ const LOCK: &str = "lock";
 pub(crate) struct Journal {
     folder: PathBuf,
     file: File,
+    /// Files that stand at their own paths, of those that this process added records of.
+    home: BTreeSet<FileId>,
     /// Its lock says that the session lives; the kernel drops it with the process.
     _lock: File,
 }
@@ -52,7 +55,7 @@ impl Journal {
         file.write_all(HEADER.as_bytes())?;
         file.sync_all()?;
         sync_above(folder)?;
-        Ok(Journal { folder: folder.to_path_buf(), file, _lock: lock })
+        Ok(Journal { folder: folder.to_path_buf(), file, home: BTreeSet::new(), _lock: lock })
     }
 
     /// Goes on with the catalog of a session that is over: what it says, and the catalog. What a
@@ -66,7 +69,8 @@ impl Journal {
         let length = file.metadata()?.len();
         let whole = length - read.torn as u64;
         file.set_len(whole)?;
-        let mut journal = Journal { folder: folder.to_path_buf(), file, _lock: lock };
+        let home = BTreeSet::new();
+        let mut journal = Journal { folder: folder.to_path_buf(), file, home, _lock: lock };
         if whole == 0 || length < HEADER.len() as u64 {
             journal.file.set_len(0)?;
             journal.file.write_all(HEADER.as_bytes())?;
@@ -88,8 +92,21 @@ impl Journal {
         if written.is_err() {
             // What is half written would hide what comes after it.
             let _ = self.file.set_len(before);
+            return written;
         }
-        written
+        for record in records {
+            match record {
+                Record::Home { file } => drop(self.home.insert(*file)),
+                Record::Copy { file, .. } => drop(self.home.remove(file)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a file that was away stands at its own path.
+    pub(crate) fn is_home(&self, file: FileId) -> bool {
+        self.home.contains(&file)
     }
 
     /// What it says.

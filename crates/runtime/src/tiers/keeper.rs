@@ -364,7 +364,57 @@ fn carry(wanted: Move, journal: &Mutex<Journal>, hold: &Hold) {
 
 #[cfg(test)]
 mod tests {
+    use ops::catalog::{bring_home, replacing, Entry};
+
     use super::*;
+
+    /// A move that was decided while another one of the file was under way does nothing once that
+    /// has ended: the catalog would not know where the file is while it is replaced by itself.
+    #[test]
+    fn what_came_home_meanwhile_is_not_brought_there_again() {
+        let root = std::env::temp_dir().join(format!("alongside-keeper-{}", std::process::id()));
+        tree::remove(&root).unwrap();
+        let (session, home, place) = (root.join("session"), root.join("home"), root.join("place"));
+        for folder in [&session, &home, &place] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        std::fs::write(home.join("old"), "old").unwrap();
+        std::fs::write(place.join("new"), "new").unwrap();
+        let (file, bytes, scratch) = (FileId(7), 3, false);
+        let copy = |place: &Path| Record::Copy {
+            file,
+            home: home.clone(),
+            place: place.to_path_buf(),
+            bytes,
+            scratch,
+        };
+        let mut journal = Journal::create(&session).unwrap();
+        journal.append(&[copy(&place)]).unwrap();
+        let entry = Entry {
+            home: home.clone(),
+            place: place.clone(),
+            bytes,
+            scratch,
+            changing: false,
+            leaving: None,
+        };
+        let mut steps = replacing(bring_home(file, &entry, Some(&root.join("over"))));
+        steps.pop();
+        let journal = Mutex::new(journal);
+        let carry = || carry_out(&steps, &journal, &Hold::default(), &Limits::default());
+        let records = || journal.lock().records().unwrap();
+        carry().unwrap();
+        let before = records();
+        assert_eq!(before.last(), Some(&Record::Home { file }));
+        carry().unwrap();
+        assert_eq!(records(), before);
+        assert_eq!(std::fs::read_to_string(home.join("new")).unwrap(), "new");
+        // It is away again: made anew under the same number.
+        journal.lock().append(&[copy(&place)]).unwrap();
+        carry().unwrap();
+        assert_eq!(records().len(), before.len() + 3);
+        tree::remove(&root).unwrap();
+    }
 
     #[test]
     fn what_is_about_to_be_read_comes_first_and_what_is_taken_out_does_not_come() {
