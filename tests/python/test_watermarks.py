@@ -113,6 +113,14 @@ def test_without_flush_files_make_room_for_tasks_that_wait_for_it(storage):
     assert home(8).stat().st_size == 5 * MB
 
 
+def test_files_whose_own_path_is_outside_leave_an_only_layer(storage):
+    storage.write_text(LAYERS[: LAYERS.index("[[layer]]", 10)])
+    with al.Session(workers=1, storage=storage) as session:
+        al.wait_all([save(str(home(number)), number) for number in range(19)])
+        assert session.statistics().files_moved >= 9, "10 fit"
+    assert whole(range(19))
+
+
 def test_nothing_is_copied_up_above_the_high_watermark(storage):
     @al.task
     def read(path: al.FileIn):

@@ -294,6 +294,19 @@ fn without_flush_files_also_leave_when_tasks_wait_for_room() {
 }
 
 #[test]
+fn files_whose_own_path_is_outside_leave_the_lowest_layer_too() {
+    let watermarks = Some(Watermarks { high: 500, low: 500 });
+    for (watermarks, leaves) in [(watermarks, true), (None, false)] {
+        let only = Layer { watermarks, ..layer("only", 100, Some(100)) };
+        let mut driver = Driver::new(Config { layers: vec![only], flush: true, ..config() });
+        driver.up(E0, Kind::Io, 0, 4);
+        let file = driver.file();
+        let out = driver.file_at(file, Some(0), 60, None);
+        assert_eq!(out == [moves(file, 0, None, false)], leaves, "{out:?}");
+    }
+}
+
+#[test]
 fn nothing_is_prefetched_above_the_high_watermark() {
     for (bytes, fits) in [(80, true), (81, false)] {
         let mut driver = marked(false, true);

@@ -23,7 +23,7 @@ use graph::{DatumId, TaskId};
 pub(crate) use self::answers::At;
 pub(crate) use self::users::Use;
 use self::users::Users;
-use crate::api::{Config, LayerId};
+use crate::api::{Config, Layer, LayerId};
 use crate::layers::Layers;
 
 /// A move that was asked for and not answered.
@@ -95,7 +95,8 @@ impl File {
 
 impl Files {
     pub(crate) fn new(config: &Config) -> Files {
-        let limited = config.layers.iter().any(|layer| layer.capacity.is_some());
+        let limits = |layer: &Layer| layer.capacity.is_some() || layer.watermarks.is_some();
+        let limited = config.layers.iter().any(limits);
         let (flush, prefetch) = (config.flush, config.prefetch);
         let tracked = flush || prefetch || limited || config.layers.len() > 1;
         Files { tracked, flush, prefetch, ..Files::default() }

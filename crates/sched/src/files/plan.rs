@@ -105,12 +105,15 @@ impl Sched {
     /// Whether files of that layer move down, and there is a place below for this one, if it has
     /// room.
     fn could_sink(&self, file: &File, layer: LayerId) -> bool {
-        if !self.files.flush && self.layers.layer(layer).watermarks.is_none() {
+        let marked = self.layers.layer(layer).watermarks.is_some();
+        if !self.files.flush && !marked {
             return false;
         }
         let level = self.layers.level(layer);
         match file.home.filter(|_| !file.scratch) {
             Some(home) => self.layers.level(home) > level,
+            // Outside all layers there is always a place, also for those of the lowest one.
+            None if marked && !file.scratch => true,
             None => self.layers.ids().any(|other| self.layers.level(other) > level),
         }
     }
