@@ -1,9 +1,10 @@
-"""Fixtures of all Python tests: sessions, gates, and a place to work in."""
+"""Fixtures of all Python tests: sessions, gates, waiting, and a place to work in."""
 
 import os
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -33,6 +34,19 @@ def mailbox(tmp_path):
     box = Mailbox(tmp_path / "mailbox")
     yield box
     box.close()
+
+
+@pytest.fixture
+def until():
+    """Waits for what nobody tells: `until(lambda: ...)`, for a minute at most."""
+
+    def wait(true):
+        end = time.monotonic() + 60
+        while not true():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    return wait
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import stat
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -68,14 +67,7 @@ def extend(path: al.FileInOut, text):
     return path
 
 
-def until(true):
-    end = time.monotonic() + LONG
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def test_a_file_is_on_the_fast_layer_and_comes_home(storage, tmp_path):
+def test_a_file_is_on_the_fast_layer_and_comes_home(storage, tmp_path, until):
     with al.Session(workers=1, storage=storage):
         place = save("slow/deep/er/a.txt", "one").result(LONG)
         assert place.startswith(str(tmp_path / "fast")) and place.endswith("-a.txt")
@@ -159,7 +151,7 @@ def test_a_task_that_does_not_write_its_file_is_told(storage, tmp_path):
     assert not left_in(tmp_path)
 
 
-def test_cold_files_move_to_their_own_paths_while_nothing_is_written(storage, tmp_path):
+def test_cold_files_move_to_their_own_paths_while_nothing_is_written(storage, tmp_path, until):
     trace = tmp_path / "trace.json"
     with al.Session(workers=1, storage=storage, flush=True, trace=trace) as session:
         al.wait([save(f"slow/{n}", str(n)) for n in range(20)])
@@ -189,7 +181,9 @@ def look(path: al.FileIn, _after):
 
 
 @pytest.mark.parametrize("flushed", [False, True])
-def test_an_input_is_copied_up_while_the_task_before_its_reader_runs(storage, tmp_path, flushed):
+def test_an_input_is_copied_up_while_the_task_before_its_reader_runs(
+    storage, tmp_path, flushed, until
+):
     gate, own = tmp_path / "gate", tmp_path / "slow/input"
     os.mkfifo(gate)
     own.write_text("the input")

@@ -57,14 +57,7 @@ def extend(path: al.FileInOut):
     return path
 
 
-def until(true):
-    end = time.monotonic() + LONG
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def test_a_scratch_file_goes_when_nobody_can_name_it(session):
+def test_a_scratch_file_goes_when_nobody_can_name_it(session, until):
     part = al.Scratch("part.csv")
     place = str(save(part, 10).result(LONG))
     assert place.endswith("part.csv") and os.path.exists(place)
@@ -77,7 +70,7 @@ def test_a_scratch_file_goes_when_nobody_can_name_it(session):
     until(lambda: not os.path.exists(place))
 
 
-def test_tasks_that_were_submitted_still_get_it(session):
+def test_tasks_that_were_submitted_still_get_it(session, until):
     @al.io
     def wait_for(path):
         while not os.path.exists(path):
@@ -106,7 +99,7 @@ def test_many_of_them_need_no_more_room_than_those_that_are_named(session):
     assert sum(path.stat().st_size for path in files) < 3_000_000
 
 
-def test_a_directory_can_be_scratch(session):
+def test_a_directory_can_be_scratch(session, until):
     @al.io
     def fill(path: al.DirOut):
         Path(path, "a").write_text("1")
@@ -124,7 +117,7 @@ def test_a_directory_can_be_scratch(session):
     until(lambda: not os.path.exists(place))
 
 
-def test_one_that_a_failed_task_was_to_write_goes_too(session):
+def test_one_that_a_failed_task_was_to_write_goes_too(session, until):
     @al.io(on_failure="cancel_dependents")
     def half(path: al.FileOut):
         Path(path).write_text("half")

@@ -10,6 +10,7 @@ import pytest
 
 import alongside as al
 from alongside import _native
+from alongside.testing import Gate
 
 CURVE = """
 [[layer]]
@@ -60,9 +61,7 @@ def writer(bandwidth):
 
 @al.task
 def opened(gate):
-    """Waits until somebody opens the gate, a FIFO, from the other side."""
-    with open(gate, "rb"):
-        pass
+    gate.pass_through()
 
 
 def run(storage, bandwidth, tasks, epochs=(), **options):
@@ -75,14 +74,12 @@ def run(storage, bandwidth, tasks, epochs=(), **options):
     save = writer(bandwidth)
     epoch_of = [epoch for epoch in epochs for _ in range(EPOCHS[epoch])]
     epoch_of += [None] * (tasks - len(epoch_of))
-    gate = os.path.abspath("gate")
-    if not os.path.exists(gate):
-        os.mkfifo(gate)
+    gate = Gate("gate")
     with al.Session(workers=1, io_executors=8, storage=storage, **options) as session:
         after = opened(gate)
         for number in range(tasks):
             save(f"file-{number}", number, epoch_of[number], after)
-        open(gate, "wb").close()
+        gate.open()
     for number in range(tasks):
         with open(f"file-{number}", "rb") as file:
             assert file.read() == bytes([number % 251]) * BYTES

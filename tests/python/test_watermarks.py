@@ -1,7 +1,5 @@
 """Watermarks: files leave a layer that is too full of them also while I/O goes on."""
 
-import os
-import time
 from pathlib import Path
 
 import pytest
@@ -32,7 +30,6 @@ def storage(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("fast", "slow"):
         Path(name).mkdir()
-    os.mkfifo("gate")
     file = tmp_path / "storage.toml"
     file.write_text(LAYERS)
     return file
@@ -45,14 +42,12 @@ def save(path: al.FileOut, number):
 
 @al.io
 def busy(gate):
-    with open(gate, "rb"):
-        pass
+    gate.pass_through()
 
 
 @al.task
 def waits(gate):
-    with open(gate, "rb"):
-        pass
+    gate.pass_through()
 
 
 def home(number):
@@ -63,21 +58,14 @@ def at_home():
     return [number for number in range(20) if home(number).exists()]
 
 
-def until(true):
-    end = time.monotonic() + LONG
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def whole(numbers):
     return all(home(number).read_bytes() == bytes([number]) * MB for number in numbers)
 
 
 @pytest.mark.parametrize("flush", [False, True])
-def test_files_leave_beside_io_from_the_high_to_the_low_watermark(storage, flush):
+def test_files_leave_beside_io_from_the_high_to_the_low_watermark(storage, gate, flush, until):
     with al.Session(workers=1, io_executors=3, storage=storage, flush=flush) as session:
-        io = busy(os.path.abspath("gate"))
+        io = busy(gate)
         for number in range(8):
             save(str(home(number)), number).result(LONG)
         assert at_home() == [], "8 of 10 MB: not above"
@@ -86,7 +74,7 @@ def test_files_leave_beside_io_from_the_high_to_the_low_watermark(storage, flush
         assert at_home() == [0, 1, 2, 3, 4], "the longest unused ones first; 4 MB are left"
         assert whole(range(5))
         assert not io.done(), "no pause was needed"
-        open("gate", "wb").close()
+        gate.open()
         io.result(LONG)
     assert at_home() == list(range(9))
     assert whole(range(9))
@@ -121,7 +109,7 @@ def test_files_whose_own_path_is_outside_leave_an_only_layer(storage):
     assert whole(range(19))
 
 
-def test_nothing_is_copied_up_above_the_high_watermark(storage):
+def test_nothing_is_copied_up_above_the_high_watermark(storage, gate, until):
     @al.task
     def read(path: al.FileIn):
         return path
@@ -129,11 +117,10 @@ def test_nothing_is_copied_up_above_the_high_watermark(storage):
     home(0).write_bytes(bytes(9 * MB))
     home(1).write_bytes(bytes(7 * MB))
     with al.Session(workers=1, storage=storage, prefetch=True) as session:
-        gate = os.path.abspath("gate")
         first = waits(gate)
         paths = [read(str(home(number))) for number in (0, 1)]
         until(lambda: session.statistics().files_moved == 1)
-        open(gate, "wb").close()
+        gate.open()
         al.wait(first)
         large, small = (al.wait(path) for path in paths)
     assert Path(large) == home(0).absolute(), "9 MB are above 80 % of 10 MB"

@@ -1,6 +1,5 @@
 """Bandwidth of reading, of writing, and of both: each is granted by itself."""
 
-import os
 import threading
 from pathlib import Path
 
@@ -28,7 +27,6 @@ first = threading.Barrier(4)
 @pytest.fixture
 def storage(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    os.mkfifo("gate")
     for number in range(8):
         Path(f"in-{number}").write_bytes(b"data")
     file = tmp_path / "storage.toml"
@@ -65,16 +63,15 @@ def read(path: al.FileIn, after, meets):
 
 @al.task
 def opened(gate):
-    with open(gate, "rb"):
-        pass
+    gate.pass_through()
 
 
-def test_reading_and_writing_are_granted_apart_and_together(storage):
+def test_reading_and_writing_are_granted_apart_and_together(storage, gate):
     with al.Session(workers=1, io_executors=16, storage=storage):
-        after = opened(os.path.abspath("gate"))
+        after = opened(gate)
         tasks = [write(f"out-{number}", after, number < 2) for number in range(8)]
         tasks += [read(f"in-{number}", after, number < 2) for number in range(8)]
-        open("gate", "wb").close()
+        gate.open()
         counts = [al.wait(task) for task in tasks]
     most = {kind: max(one.get(kind, 0) for one in counts) for kind in ("read", "write", "all")}
     assert most["write"] == 2, "45 of 20 MB/s each"

@@ -245,7 +245,7 @@ fn a_task_that_may_do_both_takes_of_both() {
 #[test]
 fn what_can_never_be_granted_one_way_is_refused() {
     let mut driver = both_ways();
-    let refused = |way, bandwidth| {
+    let mut refused = |way, bandwidth| {
         let constraint = Constraint { way, ..constraint(bandwidth, 0) };
         let spec = TaskSpec { constraint, ..driver.io("io", 0, 0) };
         match driver.sched.submit(0, &spec, &mut Vec::new()) {
@@ -253,7 +253,6 @@ fn what_can_never_be_granted_one_way_is_refused() {
             _ => None,
         }
     };
-    let mut refused = refused;
     assert_eq!(refused(Way::Read, 600), None);
     let nearest = |text: &str| Some((true, text.to_string()));
     assert_eq!(refused(Way::Read, 601), nearest("disk (bandwidth to read, bytes/s: 600)"));

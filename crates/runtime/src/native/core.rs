@@ -25,6 +25,7 @@ use super::queue::Queue;
 use super::task::{Access, Body, Report, Spawn, Task, TaskRef, Undone};
 use super::timers::{Due, Timers};
 use super::worker::Worker;
+use crate::files::way;
 use crate::storage::{amount, LayerSpec, Storage};
 use crate::tuning::{Ask, TunedStatistics};
 
@@ -220,12 +221,15 @@ impl Core {
         }
         let mut asked = Asked {
             function: self.io.function,
-            constraint: Constraint { size: wants.size, ..Constraint::default() },
+            constraint: Constraint {
+                bandwidth: 0,
+                size: wants.size,
+                way: way(wants.files.iter().map(|file| file.direction)),
+            },
             tuning: Tuning::Static,
             layer: wants.layer,
             files: Uses::default(),
         };
-        asked.constraint.way = crate::files::way(wants.files.iter().map(|file| file.direction));
         if !wants.files.is_empty() {
             if parent.is_some() {
                 return Err("a task in a task cannot use files, as nothing orders it against the \

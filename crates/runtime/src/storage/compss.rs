@@ -260,9 +260,7 @@ fn storage_of(xml: &Xml<'_>, storage: Node<'_, '_>) -> Result<LayerSpec, Storage
     for child in storage.children().filter(Node::is_element) {
         match child.tag_name().name() {
             "Size" => layer.capacity = Some(number(xml, child, GB)?),
-            "Bandwidth" => {
-                layer.bandwidth = Some(number(xml, child, MB)?);
-            }
+            "Bandwidth" => layer.bandwidth = Some(number(xml, child, MB)?),
             "Type" => {
                 let name = child.text().unwrap_or_default().trim().to_ascii_uppercase();
                 if SHARED_TYPES.contains(&name.as_str()) {

@@ -19,11 +19,9 @@ pub(super) fn describe(layer: &LayerSpec) -> String {
     };
     put("name", quoted(&layer.name));
     put("path", quoted(&layer.path.to_string_lossy()));
-    for (key, bandwidth) in
-        [("bandwidth", layer.bandwidth), ("read_bandwidth", layer.read_bandwidth)]
-            .into_iter()
-            .chain([("write_bandwidth", layer.write_bandwidth)])
-    {
+    let LayerSpec { bandwidth, read_bandwidth, write_bandwidth, .. } = *layer;
+    let ways = ["bandwidth", "read_bandwidth", "write_bandwidth"];
+    for (key, bandwidth) in ways.into_iter().zip([bandwidth, read_bandwidth, write_bandwidth]) {
         if let Some(bandwidth) = bandwidth {
             put(key, format!("\"{}/s\"", amount(bandwidth)));
         }

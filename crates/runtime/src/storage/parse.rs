@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use sched::Watermarks;
 use toml::de::DeTable;
 
 use super::values::{bandwidth, capacity, limit, processors, scope, share, text, Entry, Refused};
 use super::{LayerSpec, Storage, StorageError, LAYER_KEYS};
-use sched::Watermarks;
 
 pub(super) fn parse(text: &str, file: &Path, look: bool) -> Result<Storage, StorageError> {
     let folder = file.parent().unwrap_or(Path::new(""));
@@ -75,12 +75,14 @@ fn layer(
             "path" => layer.path = path(entry, folder, look)?,
             "bandwidth" => layer.bandwidth = Some(bandwidth(entry)?),
             "read_bandwidth" => {
-                layer.read_bandwidth = Some(bandwidth(entry)?);
-                apart.push((entry, layer.read_bandwidth));
+                let read = bandwidth(entry)?;
+                layer.read_bandwidth = Some(read);
+                apart.push((entry, read));
             }
             "write_bandwidth" => {
-                layer.write_bandwidth = Some(bandwidth(entry)?);
-                apart.push((entry, layer.write_bandwidth));
+                let write = bandwidth(entry)?;
+                layer.write_bandwidth = Some(write);
+                apart.push((entry, write));
             }
             "high_watermark" => high = Some((value.span(), share(entry)?)),
             "low_watermark" => low = Some((value.span(), share(entry)?)),
@@ -95,10 +97,8 @@ fn layer(
             }
         }
     }
-    if let Some(((key, value), _)) = apart
-        .iter()
-        .find(|(_, one)| layer.bandwidth.is_some_and(|both| one.is_some_and(|one| one > both)))
-    {
+    let both = layer.bandwidth.unwrap_or(u64::MAX);
+    if let Some(((key, value), _)) = apart.iter().find(|(_, one)| *one > both) {
         let message = "it is more than bandwidth, which is for reading and writing together";
         return Err((value.span(), format!("{}: {message}", key.get_ref())));
     }

@@ -115,12 +115,11 @@ pub(crate) fn carry_out(
     hold: &Hold,
     limits: &Limits,
 ) -> io::Result<()> {
-    let leaves = |step: &Step| match step {
-        Step::Note(Record::Leaving { file, .. }) => Some(*file),
-        _ => None,
+    let came_home = |step: &Step| match step {
+        Step::Note(Record::Leaving { file, .. }) => !journal.lock().is_away(*file),
+        _ => false,
     };
-    let leaving = steps.iter().find_map(leaves);
-    if leaving.is_some_and(|file| journal.lock().is_home(file)) {
+    if steps.iter().any(came_home) {
         return Ok(());
     }
     Carrier { journal, hold, limits, distrusts: false }.all(steps)

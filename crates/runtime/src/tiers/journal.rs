@@ -18,8 +18,8 @@ const LOCK: &str = "lock";
 pub(crate) struct Journal {
     folder: PathBuf,
     file: File,
-    /// Files that stand at their own paths, of those that this process added records of.
-    home: BTreeSet<FileId>,
+    /// Files that are not at their own paths, of those that this process added records of.
+    away: BTreeSet<FileId>,
     /// Its lock says that the session lives; the kernel drops it with the process.
     _lock: File,
 }
@@ -55,7 +55,7 @@ impl Journal {
         file.write_all(HEADER.as_bytes())?;
         file.sync_all()?;
         sync_above(folder)?;
-        Ok(Journal { folder: folder.to_path_buf(), file, home: BTreeSet::new(), _lock: lock })
+        Ok(Journal { folder: folder.to_path_buf(), file, away: BTreeSet::new(), _lock: lock })
     }
 
     /// Goes on with the catalog of a session that is over: what it says, and the catalog. What a
@@ -69,8 +69,8 @@ impl Journal {
         let length = file.metadata()?.len();
         let whole = length - read.torn as u64;
         file.set_len(whole)?;
-        let home = BTreeSet::new();
-        let mut journal = Journal { folder: folder.to_path_buf(), file, home, _lock: lock };
+        let away = BTreeSet::new();
+        let mut journal = Journal { folder: folder.to_path_buf(), file, away, _lock: lock };
         if whole == 0 || length < HEADER.len() as u64 {
             journal.file.set_len(0)?;
             journal.file.write_all(HEADER.as_bytes())?;
@@ -96,17 +96,17 @@ impl Journal {
         }
         for record in records {
             match record {
-                Record::Home { file } => drop(self.home.insert(*file)),
-                Record::Copy { file, .. } => drop(self.home.remove(file)),
+                Record::Copy { file, .. } => drop(self.away.insert(*file)),
+                Record::Home { file } | Record::Gone { file } => drop(self.away.remove(file)),
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// Whether a file that was away stands at its own path.
-    pub(crate) fn is_home(&self, file: FileId) -> bool {
-        self.home.contains(&file)
+    /// Whether a file is not at its own path.
+    pub(crate) fn is_away(&self, file: FileId) -> bool {
+        self.away.contains(&file)
     }
 
     /// What it says.
