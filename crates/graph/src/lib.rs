@@ -10,6 +10,7 @@ extern crate alloc;
 
 mod access;
 mod bind;
+pub mod chunks;
 mod end;
 mod graph;
 mod place;

@@ -5,6 +5,8 @@
 
 use alloc::vec::Vec;
 
+use crate::chunks::Chunks;
+
 /// Where an entry is, and which of the entries that ever were there it is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key {
@@ -38,13 +40,13 @@ struct Slot<T> {
 /// Entries by key; insertion, removal and look-up take constant time.
 #[derive(Debug)]
 pub struct Slab<T> {
-    slots: Vec<Slot<T>>,
+    slots: Chunks<Slot<T>>,
     free: Vec<u32>,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Slab { slots: Vec::new(), free: Vec::new() }
+        Slab { slots: Chunks::default(), free: Vec::new() }
     }
 }
 

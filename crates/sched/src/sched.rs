@@ -7,6 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use smallvec::SmallVec;
 
+use graph::chunks::Chunks;
 use graph::{Bound, DatumId, DatumKind, Graph, Refused, TaskId, VersionId};
 
 use crate::api::{Config, Event, Failure, FunctionId, Instruction, Kind, Refusal, TaskSpec, Time};
@@ -51,7 +52,7 @@ pub struct Submitted {
 pub struct Sched {
     pub(crate) graph: Graph<Arc<Failure>>,
     /// By the index of the task.
-    pub(crate) records: Vec<Option<Record>>,
+    pub(crate) records: Chunks<Option<Record>>,
     pub(crate) functions: Vec<Function>,
     pub(crate) executors: Executors,
     pub(crate) layers: Layers,
@@ -83,7 +84,7 @@ impl Sched {
         let pipeline = Pipeline { tasks_max, ns_max: config.pipeline_ns_max };
         Sched {
             graph: Graph::default(),
-            records: Vec::new(),
+            records: Chunks::default(),
             functions: Vec::new(),
             executors: Executors::new(&config.processors, pipeline),
             estimates: Estimates::new(&layers, config.policy),
@@ -221,8 +222,8 @@ impl Sched {
         self.check(spec)?;
         let task = self.graph.submit(spec.returns, &spec.accesses).map_err(refusal)?;
         let index = task.0.index as usize;
-        if index >= self.records.len() {
-            self.records.resize_with(index + 1, || None);
+        if index == self.records.len() {
+            self.records.push(None);
         }
         assert!(self.records[index].is_none(), "the record of an earlier task is gone");
         let group = self.group_of(spec);
