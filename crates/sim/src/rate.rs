@@ -35,16 +35,14 @@ pub const SHAPES: [Shape; 4] = [Shape::Independent, Shape::Chain, Shape::Fan, Sh
 pub const FAN_TASKS: usize = 100;
 /// How many tasks a program keeps in flight.
 pub const WINDOW_TASKS: usize = 1000;
+/// Rounds in which all sizes of a shape are measured.
+const ROUNDS: usize = 7;
+/// Smaller programs are repeated until they are so many tasks.
+const ROUND_TASKS: usize = 100_000;
 
 /// One measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
-    /// The shape.
-    pub shape: Shape,
-    /// How many tasks.
-    pub tasks: usize,
-    /// How many were called before the first ended: all, or a window.
-    pub in_flight: usize,
     /// Submissions, ends and forgets.
     pub events: u64,
     /// How long they took, in nanoseconds.
@@ -215,16 +213,37 @@ pub fn measure(shape: Shape, tasks: usize, in_flight: usize) -> Rate {
     }
     let ns = began.elapsed().as_nanos() as u64;
     assert_eq!((bench.over, bench.sched.live_versions()), (tasks, 0), "all is over and gone");
-    Rate { shape, tasks, in_flight: in_flight.min(tasks), events: bench.events, ns }
+    Rate { events: bench.events, ns }
 }
 
-/// The median of a few measurements, after one that is not counted.
-pub fn median(shape: Shape, tasks: usize, in_flight: usize) -> Rate {
-    let times = (2_000_000 / tasks).clamp(3, 301);
-    let _ = measure(shape, tasks.min(100_000), in_flight);
-    let mut rates: Vec<Rate> = (0..times).map(|_| measure(shape, tasks, in_flight)).collect();
-    rates.sort_by_key(|rate| rate.ns);
-    rates[times / 2]
+/// Medians over rounds of one shape: what a size costs, and what against the first in its round.
+struct Row {
+    tasks: usize,
+    rate: Rate,
+    against_first: f64,
+}
+
+/// Measures the sizes of a shape in turns: a machine that is slow for a while is so for all.
+fn rows(shape: Shape, sizes: &[usize], all_at_once: bool) -> Vec<Row> {
+    let rate = |tasks: usize| {
+        let in_flight = if all_at_once { tasks } else { WINDOW_TASKS };
+        let times = 0..(ROUND_TASKS / tasks).max(1);
+        median(times.map(|_| measure(shape, tasks, in_flight)).collect(), Rate::cost_ns)
+    };
+    let round = || sizes.iter().map(|tasks| rate(*tasks)).collect();
+    let rounds: Vec<Vec<Rate>> = (0..ROUNDS).map(|_| round()).collect();
+    let against = |round: &Vec<Rate>, at: usize| round[at].cost_ns() / round[0].cost_ns();
+    let row = |(at, tasks): (usize, &usize)| Row {
+        tasks: *tasks,
+        rate: median(rounds.iter().map(|round| round[at]).collect(), Rate::cost_ns),
+        against_first: median(rounds.iter().map(|round| against(round, at)).collect(), |it| *it),
+    };
+    sizes.iter().enumerate().map(row).collect()
+}
+
+fn median<T: Copy>(mut values: Vec<T>, key: impl Fn(&T) -> f64) -> T {
+    values.sort_by(|one, other| key(one).total_cmp(&key(other)));
+    values[values.len() / 2]
 }
 
 const USAGE: &str = "usage: cargo xtask rate [--tasks-max N]
@@ -259,26 +278,24 @@ pub fn cli(args: &[String]) -> ExitCode {
         }
     };
     println!("scheduler only, no-op executors, one thread; an event is a submission, an end or a");
-    println!("forget; cost/1st: against the first row of its group\n");
+    println!(
+        "forget; cost/1st: against the first row of its group, in turns; medians of {ROUNDS}\n"
+    );
     println!("shape        in flight      tasks     events/s   ns/event   cost/1st");
+    let powers = std::iter::successors(Some(1000), |tasks| Some(tasks * 10));
+    let sizes: Vec<usize> = powers.take_while(|tasks| *tasks <= most).collect();
     for all_at_once in [false, true] {
         for shape in SHAPES {
-            let mut first = None;
-            let mut tasks = 1000;
-            while tasks <= most {
-                let in_flight = if all_at_once { tasks } else { WINDOW_TASKS };
-                let rate = median(shape, tasks, in_flight);
-                let against = *first.get_or_insert(rate.cost_ns());
+            for row in rows(shape, &sizes, all_at_once) {
                 println!(
                     "{:<12} {:>9} {:>10} {:>12.0} {:>10.1} {:>10.2}",
                     format!("{shape:?}").to_lowercase(),
                     if all_at_once { "all".to_string() } else { WINDOW_TASKS.to_string() },
-                    tasks,
-                    rate.per_second(),
-                    rate.cost_ns(),
-                    rate.cost_ns() / against,
+                    row.tasks,
+                    row.rate.per_second(),
+                    row.rate.cost_ns(),
+                    row.against_first,
                 );
-                tasks *= 10;
             }
         }
     }
