@@ -19,7 +19,10 @@ const USAGE: &str = "usage: cargo xtask tiers [WORKLOAD...] [options]
   --ssd GB     capacity of the second layer of a node (default 300)
   --compute X  computation over the time that the shared layer needs for all writes (default 0.667)
   --pfs X      what the shared layer really moves over what it is said to (default 1)
-  --out DIR    write tiers.json there";
+  --out DIR    write tiers-simulated.json there";
+
+/// Not `tiers.json`: that is of `bench/tiers`, on real layers.
+const ROWS: &str = "tiers-simulated.json";
 
 const GB: u64 = 1_000_000_000;
 
@@ -145,7 +148,7 @@ fn case(workload: &Workload, granted: bool, options: &Options) -> Vec<String> {
 fn write_rows(folder: &Path, rows: &[String]) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let text = format!("[\n  {}\n]\n", rows.join(",\n  "));
-    std::fs::write(folder.join("tiers.json"), text)
+    std::fs::write(folder.join(ROWS), text)
 }
 
 /// Runs the experiments; the exit code tells whether the arguments were understood and the rows
@@ -187,7 +190,7 @@ pub fn cli(args: &[String]) -> ExitCode {
     match options.out.as_deref().map_or(Ok(()), |folder| write_rows(folder, &rows)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tiers: tiers.json cannot be written: {error}");
+            eprintln!("tiers: {ROWS} cannot be written: {error}");
             ExitCode::FAILURE
         }
     }
