@@ -11,6 +11,7 @@
 //! few.
 
 pub mod behind;
+mod copying;
 mod failures;
 pub mod files;
 mod fork;

@@ -10,9 +10,10 @@ use engine::{Completion, Engine, Full};
 use graph::{Access, DatumId, DatumKind, Direction, Graph, Region, Span, Target, TaskId};
 use ops::{Answer, Buffer, Errno, Op};
 
-use super::blocks::{copy_past_the_caches, Block, Blocks, Room};
+use super::blocks::{Block, Blocks, Room};
 use super::fetch::Fetched;
 use super::{Failed, FileId, Label, Refused, Rules, TicketState};
+use crate::copying::copy_past_the_caches;
 
 /// The memory of a piece. The buffer lies in the block, if there is one. The engine is lent parts
 /// of it, so it stays until the piece is over.
@@ -61,10 +62,8 @@ impl Room {
             Room::Block(block) => {
                 // SAFETY: a block is as large as the largest piece, and nobody else has it; the
                 // buffer is dropped before the block can be used again (`State::close`).
-                let buffer = unsafe {
-                    copy_past_the_caches(piece, block.as_ptr());
-                    Buffer::lent(block.as_ptr(), piece.len())
-                };
+                let mut buffer = unsafe { Buffer::lent(block.as_ptr(), piece.len()) };
+                copy_past_the_caches(piece, buffer.as_mut_slice());
                 Memory { buffer, block: Some(block), copied: piece.len() }
             }
         }

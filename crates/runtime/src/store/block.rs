@@ -13,6 +13,8 @@
 
 use std::ops::Range;
 
+use crate::copying;
+
 /// The first four bytes of a block.
 pub const MAGIC: u32 = 0x4b4c_4241; // "ABLK"
 /// Buffers begin at multiples of this.
@@ -84,7 +86,7 @@ impl Layout {
         let mut end = self.pickle.end;
         for (range, buffer) in self.buffers.iter().zip(buffers) {
             block[end..range.start].fill(0);
-            block[range.clone()].copy_from_slice(buffer);
+            copying::copy(buffer, &mut block[range.clone()]);
             end = range.end;
         }
     }

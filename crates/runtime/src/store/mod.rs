@@ -18,7 +18,7 @@ use std::sync::Arc;
 use exec::memory::Heap;
 use parking_lot::Mutex;
 
-use crate::fork;
+use crate::{copying, fork};
 use allocator::Allocator;
 use mapped::Mapped;
 
@@ -136,7 +136,7 @@ impl Store {
     /// A copy of bytes in the heap.
     pub(crate) fn copy(self: &Arc<Store>, bytes: &[u8]) -> Result<Pin, StoreFull> {
         let pin = self.allocate(bytes.len() as u64)?;
-        pin.fill(|place| place.copy_from_slice(bytes));
+        pin.fill(|place| copying::copy(bytes, place));
         Ok(pin)
     }
 
