@@ -144,8 +144,10 @@ struct Shared {
     changed: Condvar,
     /// This is a child of the process that has the thread.
     orphaned: AtomicBool,
-    /// Ends the thread.
+    /// Wakes the thread.
     bell: OwnedFd,
+    /// The thread ends.
+    is_over: AtomicBool,
 }
 
 impl WriteBehind {
@@ -175,6 +177,7 @@ impl WriteBehind {
             changed: Condvar::new(),
             orphaned: AtomicBool::new(false),
             bell: thread::bell()?,
+            is_over: AtomicBool::new(false),
         });
         thread::start(&shared, watch)?;
         Ok(WriteBehind { shared })
@@ -266,7 +269,12 @@ impl WriteBehind {
         if self.is_orphaned() {
             return Err(Refused::Child);
         }
-        state.submit_write(file, offset, memory, label, ticket.map(|ticket| &ticket.0))
+        let was_holding = state.is_holding();
+        state.submit_write(file, offset, memory, label, ticket.map(|ticket| &ticket.0))?;
+        if state.is_holding() && !was_holding {
+            thread::ring(&self.shared.bell);
+        }
+        Ok(())
     }
 
     /// Whether nothing of a file is under way and nothing of it has failed.
@@ -403,6 +411,7 @@ impl WriteBehind {
     }
 
     fn wait(&self, state: &mut parking_lot::MutexGuard<'_, State>, until: Option<Instant>) {
+        state.begin();
         match until {
             Some(until) => drop(self.shared.changed.wait_until(state, until)),
             None => self.shared.changed.wait(state),
@@ -416,6 +425,8 @@ impl WriteBehind {
 
 impl Drop for WriteBehind {
     fn drop(&mut self) {
+        self.shared.state.lock().begin();
+        self.shared.is_over.store(true, Ordering::Release);
         thread::ring(&self.shared.bell);
     }
 }

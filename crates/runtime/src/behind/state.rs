@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use engine::{Completion, Engine, Full};
 use graph::{Access, DatumId, DatumKind, Direction, Graph, Region, Span, Target, TaskId};
@@ -14,6 +14,12 @@ use super::blocks::{Block, Blocks, Room};
 use super::fetch::Fetched;
 use super::{Failed, FileId, Label, Refused, Rules, TicketState};
 use crate::copying::copy_past_the_caches;
+
+/// A program that has not written for so long has paused.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// So long writes wait for a pause at most: the device has nothing to do meanwhile.
+const HELD_MAX: Duration = Duration::from_millis(50);
 
 /// The memory of a piece. The buffer lies in the block, if there is one. The engine is lent parts
 /// of it, so it stays until the piece is over.
@@ -103,6 +109,15 @@ pub(super) struct Job {
     pub(super) ticket: Option<Arc<TicketState>>,
 }
 
+/// Writes that could begin, and will when the program pauses: its copies and the system's would
+/// halve each other's speed, and only its own are waited for.
+#[derive(Default)]
+struct Held {
+    tasks: Vec<TaskId>,
+    /// When the program wrote the first of them, and the last.
+    written: Option<(Instant, Instant)>,
+}
+
 /// Everything under the mutex.
 pub(super) struct State {
     pub(super) graph: Graph<Failed>,
@@ -111,6 +126,8 @@ pub(super) struct State {
     pub(super) jobs: HashMap<TaskId, Job>,
     /// What the engine had no room for.
     waiting: VecDeque<TaskId>,
+    /// Writes that are not begun while the program is copying more.
+    held: Held,
     blocks: Blocks,
     next_file: u64,
     copied: usize,
@@ -124,6 +141,7 @@ impl State {
             files: HashMap::new(),
             jobs: HashMap::new(),
             waiting: VecDeque::new(),
+            held: Held::default(),
             blocks: Blocks::default(),
             next_file: 0,
             copied: 0,
@@ -178,11 +196,50 @@ impl State {
             ticket.left.fetch_add(1, Ordering::AcqRel);
         }
         let (label, ticket) = (label.clone(), ticket.cloned());
+        self.hold(&memory);
         let work = Work::Write { memory, done: 0 };
         let job = Job { file, offset, len, work, label, ticket };
         self.submit(job, Direction::Out);
         self.advance();
         Ok(())
+    }
+
+    /// Holds the next write if nothing is under way, unless it costs its program no copy or others
+    /// are held for long. What is not held lets the others go.
+    fn hold(&mut self, memory: &Memory) {
+        let is_busy = self.engine.in_flight() > 0 || !self.waiting.is_empty();
+        let now = Instant::now();
+        let first = self.held.written.map_or(now, |(first, _)| first);
+        if is_busy || memory.copied == 0 || now - first > HELD_MAX {
+            self.begin();
+        } else {
+            self.held.written = Some((first, now));
+        }
+    }
+
+    /// Begins what is held.
+    pub(super) fn begin(&mut self) {
+        let Held { tasks, .. } = std::mem::take(&mut self.held);
+        if !tasks.is_empty() {
+            self.waiting.extend(tasks);
+            self.feed();
+        }
+    }
+
+    /// Begins what is held, if the program has paused; else the time until it will have.
+    pub(super) fn begin_after_pause(&mut self) -> Option<Duration> {
+        let (_, last) = self.held.written?;
+        let left = PAUSE.saturating_sub(last.elapsed());
+        if left.is_zero() {
+            self.begin();
+            return None;
+        }
+        Some(left)
+    }
+
+    /// Whether writes are held.
+    pub(super) fn is_holding(&self) -> bool {
+        self.held.written.is_some()
     }
 
     /// The task of a read. It fails at once where something that it overlaps has failed before.
@@ -258,6 +315,7 @@ impl State {
         while let Some(task) = self.graph.pop_ready() {
             match &mut self.jobs.get_mut(&task).expect("a ready task is there").work {
                 Work::Read { is_ready, .. } => *is_ready = true,
+                Work::Write { .. } if self.held.written.is_some() => self.held.tasks.push(task),
                 Work::Write { .. } | Work::Fetch { .. } => self.waiting.push_back(task),
             }
         }

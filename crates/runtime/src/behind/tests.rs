@@ -301,3 +301,62 @@ fn a_child_gets_the_lock_whoever_waited_for_it_at_the_fork() {
     });
     behind.forget(file).unwrap();
 }
+
+/// All of them succeed at once, so that nothing but the state decides when they begin.
+fn into_nothing() -> (State, File, FileId) {
+    let options = Options { depth: 128, prefer: Prefer::Threads, threads: 1 };
+    let mut state = State::new(engine::open(&options).unwrap());
+    let nothing = OpenOptions::new().write(true).open("/dev/null").unwrap();
+    let file = state.add(nothing.as_raw_fd(), "f", rules(usize::MAX));
+    (state, nothing, file)
+}
+
+fn write_copied(state: &mut State, file: FileId, number: u64) {
+    const LEN: usize = 100;
+    let memory = state.reserve(file, LEN).unwrap().unwrap().empty(LEN);
+    state.submit_write(file, number * LEN as u64, memory, &label(), None).unwrap();
+}
+
+fn end_all(state: &mut State) {
+    let mut done = Vec::new();
+    while !state.is_idle() {
+        state.poll(&mut done);
+        state.end(&mut done);
+    }
+}
+
+#[test]
+fn a_program_that_never_pauses_is_not_waited_for() {
+    let (mut state, _nothing, file) = into_nothing();
+    write_copied(&mut state, file, 0);
+    let mut number = 0;
+    while state.is_holding() {
+        number += 1;
+        write_copied(&mut state, file, number);
+    }
+    write_copied(&mut state, file, number + 1);
+    assert!(!state.is_holding(), "others are under way");
+    end_all(&mut state);
+    write_copied(&mut state, file, 0);
+    assert!(state.is_holding());
+}
+
+#[test]
+fn held_writes_begin_when_the_program_pauses_or_lends_its_bytes() {
+    let (mut state, _nothing, file) = into_nothing();
+    write_copied(&mut state, file, 0);
+    while state.begin_after_pause().is_some() {
+        assert!(state.is_holding());
+    }
+    assert!(!state.is_holding());
+    end_all(&mut state);
+
+    let mut lent = vec![1; 100];
+    write_copied(&mut state, file, 1);
+    assert!(state.is_holding());
+    // SAFETY: it outlives the write, and nobody changes it.
+    let memory = unsafe { state::Memory::lent(lent.as_mut_ptr(), lent.len()) };
+    state.submit_write(file, 0, memory, &label(), None).unwrap();
+    assert!(!state.is_holding());
+    end_all(&mut state);
+}

@@ -1,7 +1,8 @@
 //! The thread that ends writes; it sleeps in the kernel while there is nothing to end.
 //!
 //! It sleeps on two descriptors: that of the engine, which is readable while something is done and
-//! not taken, and a bell, which only the end of the owner rings.
+//! not taken, and a bell, which is rung when writes are held, so that somebody notices that the
+//! program has paused, and at the end of the owner.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -31,7 +32,7 @@ pub(super) fn bell() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(bell) })
 }
 
-/// Ends the thread, after what it is at.
+/// Wakes the thread.
 pub(super) fn ring(bell: &OwnedFd) {
     let one = 1u64;
     // SAFETY: eight bytes of ours are read; that a bell is rung already is as good.
@@ -48,17 +49,25 @@ pub(super) fn start(shared: &Arc<Shared>, watch: OwnedFd) -> io::Result<()> {
 fn run(shared: &Shared, watch: &OwnedFd) {
     let mut done = Vec::new();
     let mut timeout_ms = FOREVER_MS;
-    while sleep([watch.as_raw_fd(), shared.bell.as_raw_fd()], timeout_ms) {
+    loop {
+        sleep([watch.as_raw_fd(), shared.bell.as_raw_fd()], timeout_ms);
+        if shared.is_over.load(Ordering::Acquire) {
+            break;
+        }
         timeout_ms = look(shared, &mut done);
     }
 }
 
-/// Sleeps until something is done, or the time is up. `false`: the bell was rung.
-fn sleep(fds: [RawFd; 2], timeout_ms: i32) -> bool {
+/// Sleeps until something is done, the bell is rung, or the time is up.
+fn sleep(fds: [RawFd; 2], timeout_ms: i32) {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     // SAFETY: two entries of ours.
     unsafe { libc::poll(polled.as_mut_ptr(), 2, timeout_ms) };
-    polled[1].revents == 0
+    if polled[1].revents != 0 {
+        let mut rings = 0u64;
+        // SAFETY: eight bytes of ours are written; the bell does not block.
+        unsafe { libc::read(fds[1], (&raw mut rings).cast(), size_of::<u64>()) };
+    }
 }
 
 /// Ends what has been done; how long there is nothing else to do.
@@ -67,7 +76,10 @@ fn look(shared: &Shared, done: &mut Vec<Completion>) -> i32 {
         let mut state = shared.state.lock();
         state.poll(done);
         if done.is_empty() {
-            return give_back(&mut state);
+            return match state.begin_after_pause() {
+                Some(left) => left.as_millis() as i32 + 1,
+                None => give_back(&mut state),
+            };
         }
         let pushed = state.written(done, PUSHED_BYTES_MIN);
         drop(state);
@@ -103,6 +115,7 @@ extern "C" fn before() {
     let Some(behind) = GLOBAL.get() else { return };
     let mut state = behind.shared.state.lock();
     while !behind.is_orphaned() && !state.is_idle() {
+        state.begin();
         behind.shared.changed.wait(&mut state);
     }
     // Kept until the fork is over, so that no other thread changes what the child is given.
