@@ -172,6 +172,20 @@ static void begins(void *argument)
     holds(argument);
 }
 
+static void nothing(void *argument)
+{
+    (void)argument;
+}
+
+/* Waits until `begins`, which lets go of this first, is known as the holder. */
+static void wait_until_begun(char *began)
+{
+    char seen;
+    al_access sees[] = {al_in(began), al_out(&seen)};
+    spawn_whole(nothing, NULL, sees, 2);
+    SAME(al_wait_on(&seen), 0);
+}
+
 /* The folder of the runtime on the fast layer. */
 static void fast_session(char *path, size_t bytes)
 {
@@ -226,6 +240,7 @@ static void what_is_about_to_be_read_is_copied_up(int was_there)
         SAME(al_wait_on(&done), 0);
     }
     found_on_fast = 0;
+    wait_until_begun(&began);
     SAME(al_resume(holder), 0);
     SAME(al_taskwait(), 0);
     SAME(found_on_fast, 1);
@@ -237,25 +252,19 @@ static void what_is_about_to_be_read_is_copied_up(int was_there)
     check_nothing_is_left();
 }
 
-static void nothing(void *argument)
-{
-    (void)argument;
-}
-
 /* Two files are more than the high watermark, and one is more than the low one: both leave, though
  * an I/O task runs, and though nobody asked for a flush. */
 static void above_a_watermark_files_leave_beside_io(void)
 {
-    char began, seen;
+    char began;
     int homes[] = {watch(slow_folder), watch(slow_folder)};
-    al_access out = al_out(&began), sees[] = {al_in(&began), al_out(&seen)};
+    al_access out = al_out(&began);
     al_io nothing_of_a_layer = {0};
     al_task io = {.body = begins, .io = &nothing_of_a_layer, .accesses = &out, .accesses_count = 1};
     describe_folders(12, "high_watermark = \"60%\"\nlow_watermark = \"20%\"\n");
     start_moving(2, 8, 0, 0);
     SAME(al_spawn(&io), 0);
-    spawn_whole(nothing, NULL, sees, 2);
-    SAME(al_wait_on(&seen), 0);
+    wait_until_begun(&began);
     spawn_sized(writes_on_fast, first, 10, AL_OUT);
     spawn_sized(writes_on_fast, second, 11, AL_OUT);
     wait_for(homes[0], "file-10");
