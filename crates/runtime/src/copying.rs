@@ -10,7 +10,15 @@ const LARGE_BYTES_MIN: usize = 8 << 20;
 /// # Panics
 /// If the two have not the same length.
 pub(crate) fn copy(from: &[u8], to: &mut [u8]) {
-    if from.len() < LARGE_BYTES_MIN {
+    copy_part(from.len(), from, to);
+}
+
+/// Copies a part of a value of so many bytes, as [`copy`] copies all of it.
+///
+/// # Panics
+/// If the two have not the same length.
+pub(crate) fn copy_part(value_bytes: usize, from: &[u8], to: &mut [u8]) {
+    if value_bytes < LARGE_BYTES_MIN {
         to.copy_from_slice(from);
     } else {
         copy_past_the_caches(from, to);

@@ -10,6 +10,7 @@ use graph::{Direction, TaskId};
 
 use super::state::{Job, Memory, State, Work};
 use super::{FileId, Label, Refused, PIECE_BYTES_MAX};
+use crate::copying::copy_part;
 
 /// What was read of a file and nobody has asked for, and what is being read.
 #[derive(Default)]
@@ -63,7 +64,7 @@ impl Part {
     /// Copies it to its place in the read.
     pub(super) fn copy(&self, into: &mut [u8]) {
         let bytes = &self.memory.as_slice()[self.from..self.from + self.len];
-        into[self.to..self.to + self.len].copy_from_slice(bytes);
+        copy_part(into.len(), bytes, &mut into[self.to..self.to + self.len]);
     }
 }
 

@@ -302,7 +302,7 @@ fn a_child_gets_the_lock_whoever_waited_for_it_at_the_fork() {
     behind.forget(file).unwrap();
 }
 
-/// All of them succeed at once, so that nothing but the state decides when they begin.
+/// A file whose writes need no device: nothing but the state decides when they begin.
 fn into_nothing() -> (State, File, FileId) {
     let options = Options { depth: 128, prefer: Prefer::Threads, threads: 1 };
     let mut state = State::new(engine::open(&options).unwrap());

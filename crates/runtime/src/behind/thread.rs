@@ -115,8 +115,7 @@ extern "C" fn before() {
     let Some(behind) = GLOBAL.get() else { return };
     let mut state = behind.shared.state.lock();
     while !behind.is_orphaned() && !state.is_idle() {
-        state.begin();
-        behind.shared.changed.wait(&mut state);
+        behind.wait(&mut state, None);
     }
     // Kept until the fork is over, so that no other thread changes what the child is given.
     let _kept = ManuallyDrop::new(state);
