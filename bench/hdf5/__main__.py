@@ -20,7 +20,7 @@ from bench.common import machine, report
 from bench.common.interleave import Run, run_once, run_rounds
 from bench.common.progress import steps
 from bench.common.report import Row
-from bench.hdf5.cases import NATIVE, OURS, Case, cases, contenders
+from bench.hdf5.cases import CALLS, NATIVE, OURS, Case, cases, contenders
 from bench.hdf5.picture import draw
 from bench.hdf5.rows import Samples, hidden, of_case, sample, summary
 
@@ -70,7 +70,7 @@ def print_table(console: Console, chosen: Sequence[Case], samples: Samples) -> N
     columns = ["", "base", OURS, "lent", "ratio", "hidden", "observed over last", "lent"]
     table = report.new_table("I/O time that the program sees, s", columns)
     for case in chosen:
-        base, *rest = contenders(case)
+        base, *rest = (who for who in contenders(case) if who != CALLS)
         row = of_case(case, samples)
         ratio = row.ratio
         cells = [sample(samples, case, who, "io_s") for who in (base, *rest)]

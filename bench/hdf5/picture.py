@@ -7,20 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.common import style
-from bench.hdf5.cases import LENT, NATIVE, OURS, PASS_THROUGH, Case, contenders
+from bench.hdf5.cases import CALLS, LENT, NATIVE, OURS, PASS_THROUGH, Case, contenders
 from bench.hdf5.rows import Samples, sample
 
-WIDTH, BAR_HEIGHT = 9.0, 0.27
+WIDTH, BAR_HEIGHT = 9.0, 0.22
 NOTE_CHARS = 150
 COLOURS = {
     NATIVE: style.PEER_COLOUR,
     PASS_THROUGH: style.PEER_COLOUR,
+    CALLS: "#bbbbbb",
     OURS: style.OURS_COLOUR,
     LENT: "#edae49",
 }
 LABELS = {
     NATIVE: "without",
     PASS_THROUGH: "only passed on",
+    CALLS: "without, datasets made but not written",
     OURS: "alongside",
     LENT: "alongside, buffers kept by the program",
 }
