@@ -34,6 +34,7 @@ __all__ = [
     "read_learned",
     "read_storage",
     "recover",
+    "rung_bytes",
     "session_files",
     "sessions_left",
     "slots_close",
@@ -460,6 +461,7 @@ def session_files(
 def recover(
     folder: str, discard: bool, tell: Callable[[Any], object]
 ) -> list[tuple[str, str, str, str | None]]: ...
+def rung_bytes() -> int: ...
 def read_learned(
     path: str,
 ) -> list[tuple[str, int, str, list[tuple[int, int, int, int, int]]]]: ...

@@ -17,7 +17,8 @@ import threading
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from alongside import _context, _native, files, releasing, serial
+from alongside import _context, _native, counting, files, releasing, serial
+from alongside.counting import Moved
 from alongside.directions import IN, OUT
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def run(job: Job, functions: Functions, parked: Parked, alone: bool = False) -> 
     if job.made is not None:
         begin_stream(job, functions, parked, alone)
         return
-    moved = Moved(job)
+    moved = Moved(job.uses_files)
     try:
         body = Body(job, functions)
         if alone:
@@ -195,6 +196,7 @@ class Body:
         self.values: dict[int, Any] = {}
         self.promise: later.Promise | None = None
         self.limiters: dict[str, _native.Limiter] = {}
+        self.moved = counting.Counts()
         arriving = serial.arriving
         arriving.inputs = self.input
         arriving.templates = self.values
@@ -271,6 +273,7 @@ class Body:
         """The body, for an event loop."""
         files.limiters.set(self.limiters)
         releasing.current.set(self)
+        counting.current.set(self.moved)
         coroutine: Coroutine[Any, Any, Any] = self.function.body(*self.args, **self.kwargs)
         return coroutine
 
@@ -344,7 +347,7 @@ class Producer(Body):
         """Runs until the consumers have to catch up; tells how it ended, if it did."""
         tokens = files.limiters.set(self.limiters), releasing.current.set(self)
         releasing.alone = self if alone else None
-        moved = Moved(self.job)
+        moved = Moved(self.job.uses_files)
         try:
             while True:
                 if self.advance():
@@ -359,7 +362,7 @@ class Producer(Body):
                 if self.job.stall(self.number):
                     return
                 del self.parked[self.job.claim]
-                moved = Moved(self.job)
+                moved = Moved(self.job.uses_files)
         except BaseException as error:
             self.add(moved)
             report(self.job, error, *self.bytes)
@@ -465,39 +468,6 @@ def _packed(name: str, what: str, value: Any) -> serial.Packed:
         ) from error
 
 
-class Moved:
-    """Bytes that a thread read and wrote, as the system counts them."""
-
-    def __init__(self, job: Job) -> None:
-        self.before = _counters() if job.uses_files else None
-
-    def bytes(self) -> tuple[int, int]:
-        """Read and written since the beginning, on this thread."""
-        if self.before is None:
-            return (0, 0)
-        after = _counters()
-        return (max(0, after[0] - self.before[0]), max(0, after[1] - self.before[1]))
-
-
-_io = threading.local()
-
-
-def _counters() -> tuple[int, int]:
-    """`rchar` and `wchar` of this thread; zeros where the system does not count."""
-    try:
-        descriptor = _io.descriptor
-    except AttributeError:
-        try:
-            descriptor = os.open("/proc/thread-self/io", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            descriptor = -1
-        _io.descriptor = descriptor
-    if descriptor < 0:
-        return (0, 0)
-    words = os.pread(descriptor, 256, 0).split()
-    return int(words[1]), int(words[3])
-
-
 def report(job: Job, error: BaseException, bytes_read: int = 0, bytes_written: int = 0) -> None:
     """Tells how a body raised: the exception if it can be sent, and its text in any case."""
     import traceback
@@ -601,7 +571,7 @@ class Pool:
         """One run of a coroutine."""
         import asyncio
 
-        job = body.job
+        job, moved = body.job, body.moved
         try:
             result = await body.coroutine()
             loop = asyncio.get_running_loop()
@@ -609,9 +579,9 @@ class Pool:
             body.values.clear()
             body.args, body.kwargs = (), {}
             del body, result
-            job.done(outputs)
+            job.done(outputs, moved.read, moved.written)
         except BaseException as error:
-            report(job, error)
+            report(job, error, moved.read, moved.written)
 
     def running(self) -> asyncio.AbstractEventLoop:
         """The event loop, in a thread of its own."""

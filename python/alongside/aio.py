@@ -14,7 +14,7 @@ import pickle
 import weakref
 from typing import Any, Self
 
-from alongside import _native, files
+from alongside import _native, counting, files
 
 CHUNK_BYTES = 256 << 10
 PERMISSIONS = 0o666
@@ -172,6 +172,7 @@ class File:
                     number = self._loop.ring.read(self.fileno(), part, offset + done)
                     count = await self._loop.result(number, self.name)
                     short = count < len(part)
+                counting.add(read=count)
                 await self.wait_for_bandwidth(count)
                 done += count
                 if short:
@@ -193,6 +194,7 @@ class File:
                     await self.wait_for_bandwidth(len(part))
                     number = self._loop.ring.write(self.fileno(), part, offset + done)
                     count = await self._loop.result(number, self.name)
+                counting.add(written=count)
                 if count == 0:
                     raise OSError(errno.EIO, "nothing could be written", self.name)
                 done += count
@@ -231,6 +233,7 @@ class File:
             await self.wait_for_bandwidth(part)
             ends = self.fileno(), offset + done, target.fileno(), to + done
             got = await self._loop.result(self._loop.ring.copy(*ends, part), target.name)
+            counting.add(got, got)
             done += got
             if got < part:
                 break

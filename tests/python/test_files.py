@@ -233,6 +233,45 @@ def test_bytes_are_counted(session):
     assert {one.name: one.io for one in done.functions} == {"write": True, "read": True}
 
 
+def moved(session, task, *arguments):
+    """Bytes that a call of a task, which was called before, has read and written."""
+    before = session.statistics()
+    al.wait(task(*arguments))
+    after = session.statistics()
+    return after.bytes_read - before.bytes_read, after.bytes_written - before.bytes_written
+
+
+@al.io(returns=al.Stream, buffer=1)
+def words(path: al.FileIn):
+    with open(path) as file:
+        yield from file.read().split()
+
+
+def test_only_what_a_task_moves_is_counted(session):
+    def read_words(path):
+        return [al.wait(word) for word in words(path)]
+
+    @al.io
+    async def copy(source: al.FileIn, target: al.FileOut):
+        async with await al.aio.open(source) as file, await al.aio.open(target, "wb") as made:
+            await made.write(await file.read())
+            await file.copy_to(made, 1000, 0, 0)
+
+    text = "word " * 2000
+    al.wait(write("a", "first"))
+    assert moved(session, write, "a", text) == (0, 10_000)
+    al.wait(read("a"))
+    assert moved(session, read, "a") == (10_000, 0)
+    al.wait(copy("a", "b"))
+    assert moved(session, copy, "a", "b") == (11_000, 11_000)
+    assert len(read_words("a")) == 2000
+    before = session.statistics()
+    assert len(read_words("a")) == 2000
+    after = session.statistics()
+    assert after.bytes_read - before.bytes_read == 10_000
+    assert after.bytes_written == before.bytes_written
+
+
 STORAGE = """
 [[layer]]
 name = "fast"

@@ -20,4 +20,4 @@ mod sys;
 pub mod wire;
 pub mod worker;
 
-pub use sys::{forks, now_ns, take_turns, Linger, Turns};
+pub use sys::{forks, now_ns, rung_bytes, take_turns, Linger, Turns};

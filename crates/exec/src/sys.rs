@@ -1,5 +1,6 @@
 //! The few system calls that the standard library does not wrap.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -143,11 +144,22 @@ pub(crate) fn bell() -> io::Result<OwnedFd> {
     }
 }
 
+thread_local! {
+    static RUNG_BYTES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Bytes that the calling thread has written to doorbells: the system counts them as its I/O.
+pub fn rung_bytes() -> u64 {
+    RUNG_BYTES.get()
+}
+
 /// Rings a doorbell. Cannot fail in a way that matters: the counter is 64 bits wide.
 pub(crate) fn ring_bell(bell: BorrowedFd<'_>) {
     let one = 1u64;
     // SAFETY: writes eight bytes from a live variable to a live descriptor.
-    unsafe { libc::write(bell.as_raw_fd(), (&raw const one).cast(), 8) };
+    let written =
+        unsafe { libc::write(bell.as_raw_fd(), (&raw const one).cast(), size_of_val(&one)) };
+    RUNG_BYTES.set(RUNG_BYTES.get() + u64::try_from(written).unwrap_or(0));
 }
 
 /// Sets or clears close-on-exec. Safe to call between `fork` and `exec`.

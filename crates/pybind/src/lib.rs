@@ -59,5 +59,6 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tiers::session_files, module)?)?;
     module.add_function(wrap_pyfunction!(tiers::recover, module)?)?;
     module.add_function(wrap_pyfunction!(tuned::write_learned, module)?)?;
+    module.add_function(wrap_pyfunction!(worker::rung_bytes, module)?)?;
     Ok(())
 }

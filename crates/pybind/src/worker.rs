@@ -18,6 +18,12 @@ use crate::machine::Limiter;
 /// A pickle and its buffers.
 type Packed<'py> = (Bound<'py, PyAny>, Bound<'py, PyList>);
 
+/// Bytes that this thread has written to tell the driver of something.
+#[pyfunction]
+pub fn rung_bytes() -> u64 {
+    runtime::exec::rung_bytes()
+}
+
 /// This process as a worker.
 #[pyclass(frozen, module = "alongside._native")]
 pub(crate) struct Worker(runtime::exec::worker::Worker);
