@@ -13,7 +13,9 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Bytes of a guard page.
 pub const GUARD_BYTES: usize = 4096;
@@ -79,13 +81,9 @@ impl Stacks {
         Arc::new(Stacks { limits, free: Mutex::default(), light_guards })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Free> {
-        self.free.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
     /// A stack; `None` when as many as there may be are taken. `Err`: the system has no memory.
     pub fn take(self: &Arc<Self>) -> io::Result<Option<Stack>> {
-        let mut free = self.lock();
+        let mut free = self.free.lock();
         if free.taken >= self.limits.stacks_max {
             return Ok(None);
         }
@@ -101,14 +99,14 @@ impl Stacks {
 
     /// How many stacks are taken, and how many were at most.
     pub fn taken(&self) -> (usize, usize) {
-        let free = self.lock();
+        let free = self.free.lock();
         (free.taken, free.taken_most)
     }
 
     /// The guard page, if any, that an address lies in: its stack has overflowed.
     pub fn guards(&self, address: usize) -> bool {
         // Called from a signal handler: whoever holds the lock may be the one that was interrupted.
-        let Ok(free) = self.free.try_lock() else { return false };
+        let Some(free) = self.free.try_lock() else { return false };
         let slab =
             free.slabs.iter().find(|slab| (slab.start..slab.start + slab.bytes).contains(&address));
         slab.is_some_and(|slab| (address - slab.start) % self.step() < GUARD_BYTES)
@@ -158,7 +156,7 @@ impl Stacks {
     }
 
     fn give_back(&self, guard: usize) {
-        let mut free = self.lock();
+        let mut free = self.free.lock();
         free.taken -= 1;
         free.stacks.push(guard);
         if free.stacks.len() - free.cold > WARM_STACKS {
@@ -173,7 +171,7 @@ impl Stacks {
 
 impl Drop for Stacks {
     fn drop(&mut self) {
-        for slab in std::mem::take(&mut self.lock().slabs) {
+        for slab in std::mem::take(&mut self.free.get_mut().slabs) {
             // SAFETY: every stack holds the pool, so all are back, and nobody uses the mapping.
             unsafe { libc::munmap(slab.start as *mut libc::c_void, slab.bytes) };
         }
