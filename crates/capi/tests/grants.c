@@ -18,16 +18,17 @@ static const char *const STORAGE = "[[layer]]\nname = \"fast\"\npath = \".\"\n"
 /* Tasks that are inside, in the order in which they came. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static al_task_id came[TASKS];
-static int came_count;
+static _Atomic int came_count;
 static _Atomic int inside;
 static char datum;
 
 static void come(void)
 {
-    pthread_mutex_lock(&lock);
-    came[came_count++] = al_current_task();
-    pthread_mutex_unlock(&lock);
     atomic_fetch_add(&inside, 1);
+    pthread_mutex_lock(&lock);
+    came[came_count] = al_current_task();
+    came_count++;
+    pthread_mutex_unlock(&lock);
 }
 
 static void comes_and_pauses(void *argument)
@@ -62,10 +63,15 @@ static void nothing(void *argument)
     (void)argument;
 }
 
-/* Returns when every I/O task that may begin has: the only worker takes them first. */
-static void let_all_begin(void)
+/* Returns when so many I/O tasks have gone and so many others have come, and more would have if they
+ * might: the only worker takes them first. It waits before it spawns: while this thread does that,
+ * the worker leaves it to this thread to say which task is next. */
+static void let_all_begin(int gone, int expected)
 {
     al_access use = al_out(&datum);
+    while (came_count < gone + expected || came_count - inside < gone) {
+        sched_yield();
+    }
     spawn_whole(nothing, NULL, &use, 1);
     SAME(al_wait_on(&datum), 0);
 }
@@ -78,9 +84,9 @@ static void come_and_go(al_io asked, int most, al_body comes, void (*goes)(al_ta
         SAME(spawn_io("comes", comes, NULL, asked), 0);
     }
     for (int over = 0; over < TASKS; over++) {
-        int left = TASKS - over;
-        let_all_begin();
-        SAME(inside, left < most ? left : most);
+        int left = TASKS - over, expected = left < most ? left : most;
+        let_all_begin(over, expected);
+        SAME(inside, expected);
         goes(came[over]);
     }
     SAME(al_taskwait(), 0);
