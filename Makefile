@@ -146,7 +146,7 @@ test-hdf5-own: $(PY) ## HDF5's own tests and C traps under the connector (Debian
 	$(PY) -m tests.hdf5 $(HDF5_FLAGS)
 
 .PHONY: sanitize
-sanitize: ## C tests under the address and thread sanitizers (nightly Rust with rust-src; minutes)
+sanitize: ## C tests under the address and thread sanitizers (nightly Rust; minutes)
 	crates/capi/sanitize.sh
 
 .PHONY: loom

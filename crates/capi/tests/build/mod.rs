@@ -6,7 +6,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 /// Sources that are not test programs of their own.
-const HELPERS: [&str; 4] = ["forbid_uring", "sanitizer_names", "unsettled", "until_killed"];
+const HELPERS: [&str; 5] =
+    ["forbid_uring", "sanitizer_names", "unordered", "unsettled", "until_killed"];
 
 /// Programs with blocking operations, which are also compiled with ordinary calls.
 const BLOCKING: [&str; 2] = ["blocking.c", "errors.c"];
