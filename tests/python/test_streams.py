@@ -122,6 +122,38 @@ def test_a_value_counts_until_the_last_task_has_read_it(narrow, tmp_path, gate):
     assert [future.result() for future in stream] == list(range(4, 100))
 
 
+def test_values_behind_one_that_is_still_read_are_used_up(narrow, gate):
+    stream = numbers(50)
+    first = waits(next(stream), gate)
+    later = [al.wait(double(next(stream)), timeout=30) for _ in range(49)]
+    assert (first.done(), later) == (False, list(range(2, 100, 2)))
+    gate.open()
+    assert first.result() == 0
+
+
+@al.task
+def sum_of(*values):
+    return sum(values)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("buffer", [1, 2, 16])
+def test_tasks_that_read_as_many_values_as_there_may_be(tmp_path, monkeypatch, workers, buffer):
+    @al.task(returns=al.Stream, buffer=buffer)
+    def produce(count):
+        yield from range(count)
+
+    monkeypatch.chdir(tmp_path)
+    with al.Session(workers=workers):
+        stream, results = produce(60), []
+        window = [next(stream) for _ in range(buffer)]
+        for value in stream:
+            results.append(sum_of(*window))
+            window = [*window[1:], value]
+        sums = [sum(range(at, at + buffer)) for at in range(60 - buffer)]
+        assert al.wait(results, timeout=30) == sums
+
+
 @al.task(returns=al.Stream, buffer=4)
 def arrays(count):
     for number in range(count):

@@ -44,6 +44,27 @@ impl Stream {
     fn may(&self) -> u32 {
         self.made - self.kept.len() as u32 + self.plan.buffer
     }
+
+    /// Whether it should be told soon that it may go further.
+    fn is_hungry(&self) -> bool {
+        !self.over && !self.closed && (self.granted - self.made) * 2 <= self.plan.buffer
+    }
+
+    /// Drops values that are used up: those behind one that is not only once the producer can
+    /// make no more.
+    fn drop_used_up(&mut self, readers: impl Fn(VersionId) -> Option<u32>) {
+        let (taken, left) = (self.taken, self.taken - u32::from(self.in_hand));
+        let is_used_up = |(number, version): &(u32, VersionId)| match readers(*version) {
+            None => *number < taken,
+            Some(readers) => *number < left && readers == 0,
+        };
+        while self.kept.front().is_some_and(is_used_up) {
+            self.kept.pop_front();
+        }
+        if self.granted == self.made {
+            self.kept.retain(|value| !is_used_up(value));
+        }
+    }
 }
 
 /// What an executor is told of a stream.
@@ -163,20 +184,18 @@ impl World<'_> {
 
     fn feed(&mut self, task: usize) -> Result<(), Fault> {
         let stream = self.streams.get_mut(&task).expect("listed");
-        let left = stream.taken - u32::from(stream.in_hand);
-        let (taken, sched) = (stream.taken, &self.sched);
-        stream.kept.retain(|(number, version)| match sched.readers(*version) {
-            None => *number >= taken,
-            Some(readers) => *number >= left || readers > 0,
-        });
+        if stream.asked || !stream.is_hungry() {
+            return Ok(());
+        }
+        stream.drop_used_up(|version| self.sched.readers(version));
         let may = stream.may();
-        if may <= stream.granted || stream.closed || stream.over {
+        if may <= stream.granted {
             return Ok(());
         }
         if stream.stalled {
-            let asked = std::mem::replace(&mut stream.asked, true);
+            stream.asked = true;
             let id = self.task(task).id;
-            return if asked { Ok(()) } else { self.drive(Event::Resume { task: id }) };
+            return self.drive(Event::Resume { task: id });
         }
         if stream.granted == stream.made || (may - stream.granted) * 2 >= stream.plan.buffer {
             self.grant_more(task);
@@ -188,6 +207,8 @@ impl World<'_> {
     pub(crate) fn resume(&mut self, task: usize, executor: ExecutorId) -> Result<(), Fault> {
         let plan = self.task(task).plan;
         self.checks.grants.resumed(plan, executor)?;
+        let stream = self.streams.get_mut(&task).expect("it stalled");
+        stream.drop_used_up(|version| self.sched.readers(version));
         self.grant_more(task);
         Ok(())
     }

@@ -72,11 +72,26 @@ impl Producer {
         !self.over && !self.closed && (self.granted - self.made) * 2 <= self.buffer
     }
 
-    fn is_used_up(&self, number: u64, readers: Option<u32>) -> bool {
-        let left = self.taken - u64::from(self.in_hand);
-        match readers {
-            None => number < self.taken,
-            Some(readers) => number < left && readers == 0,
+    /// Whether it has made all that it was told that it may.
+    fn is_out(&self) -> bool {
+        self.granted == self.made
+    }
+
+    /// Drops values that are used up, given how many tasks are still to read a version (`None`:
+    /// nobody can name it). Mostly they are used up in order, and a look at all of them after
+    /// each event would cost as much as the buffer is long: those behind one that is not used up
+    /// count once the producer can make no more.
+    fn drop_used_up(&mut self, readers: impl Fn(VersionId) -> Option<u32>) {
+        let (taken, left) = (self.taken, self.taken - u64::from(self.in_hand));
+        let is_used_up = |(number, version): &(u64, VersionId)| match readers(*version) {
+            None => *number < taken,
+            Some(readers) => *number < left && readers == 0,
+        };
+        while self.kept.front().is_some_and(is_used_up) {
+            self.kept.pop_front();
+        }
+        if self.is_out() {
+            self.kept.retain(|value| !is_used_up(value));
         }
     }
 }
@@ -165,6 +180,7 @@ impl State {
         let stalled = Event::Stalled { task: id, executor: worker.executor };
         self.sched.handle(exec::now_ns(), stalled, &mut self.out);
         self.look_at_stream(id);
+        self.feed(id);
     }
 
     /// Lets producers go on whose consumers have used values up.
@@ -174,21 +190,21 @@ impl State {
         }
     }
 
+    /// Lets the producer of a stream go on if its consumers have used values up.
     fn feed(&mut self, id: TaskId) {
         let Some(stream) = self.streams.get_mut(&id.to_bits()) else { return };
-        let mut kept = std::mem::take(&mut stream.kept);
-        kept.retain(|(number, version)| !stream.is_used_up(*number, self.sched.readers(*version)));
-        stream.kept = kept;
-        let may = stream.may();
-        if may <= stream.granted || stream.closed || stream.over {
+        if stream.asked || !stream.is_hungry() {
             return;
         }
-        if stream.stalled && std::mem::replace(&mut stream.asked, true) {
+        stream.drop_used_up(|version| self.sched.readers(version));
+        let may = stream.may();
+        if may <= stream.granted {
             return;
         }
         if stream.stalled {
+            stream.asked = true;
             self.sched.handle(exec::now_ns(), Event::Resume { task: id }, &mut self.out);
-        } else if stream.granted == stream.made || (may - stream.granted) * 2 >= stream.buffer {
+        } else if stream.is_out() || (may - stream.granted) * 2 >= stream.buffer {
             self.grant_more(id);
         }
     }
@@ -198,6 +214,9 @@ impl State {
         if self.tasks.get(id).and_then(|task| task.sent.as_ref()).map(|at| at.executor)
             == Some(executor)
         {
+            if let Some(stream) = self.streams.get_mut(&id.to_bits()) {
+                stream.drop_used_up(|version| self.sched.readers(version));
+            }
             self.grant_more(id);
         }
     }
@@ -326,5 +345,49 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn version(number: u64) -> VersionId {
+        VersionId::from_bits(number)
+    }
+
+    proptest! {
+        // `readers`: of each value that was made, in order; `None`: nobody can name it.
+        #[test]
+        fn values_are_dropped_when_they_are_used_up_and_all_of_them_before_the_producer_waits(
+            readers in proptest::collection::vec(proptest::option::of(0..2u32), 1..12),
+            taken in 0..12u64,
+            in_hand in any::<bool>(),
+            ahead in 0..2u64,
+        ) {
+            let made = readers.len() as u64;
+            let taken = taken.min(made);
+            let mut stream = Producer::new(made as u32 + 1);
+            (stream.made, stream.granted, stream.taken) = (made, made + ahead, taken);
+            stream.in_hand = in_hand && taken > 0;
+            stream.kept = (0..made).map(|number| (number, version(number))).collect();
+            stream.drop_used_up(|version| readers[version.to_bits() as usize]);
+
+            let is_in_hand = |number| stream.in_hand && number + 1 == taken;
+            let is_used_up = |number: &u64| match readers[*number as usize] {
+                None => *number < taken,
+                Some(readers) => *number < taken && !is_in_hand(*number) && readers == 0,
+            };
+            let left: Vec<u64> = stream.kept.iter().map(|(number, _)| *number).collect();
+            let (gone, stays): (Vec<u64>, Vec<u64>) = (0..made).partition(is_used_up);
+            if ahead == 0 {
+                prop_assert_eq!(&left, &stays, "the producer can make no more");
+            }
+            prop_assert!(stays.iter().all(|number| left.contains(number)));
+            prop_assert!(left.first().is_none_or(|number| !gone.contains(number)));
+            prop_assert_eq!(stream.may(), made - left.len() as u64 + stream.buffer);
+        }
     }
 }
