@@ -378,12 +378,8 @@ class Producer(Body):
 
     def advance(self) -> bool:
         """Hands over values until it is over (True) or may not go further."""
-        while True:
-            granted, closed = self.job.credit()
-            if closed:
-                self.generator.close()
-                self.check_whole()
-                return True
+        granted, closed = self.job.credit()
+        while not closed:
             if self.number >= granted:
                 return False
             try:
@@ -394,10 +390,15 @@ class Producer(Body):
                 return True
             if self.number >= self.skipped:
                 packed = _packed(self.name, f"value {self.number} of its stream", value)
-                self.job.yielded(self.number, packed)
+                granted, closed = self.job.yielded(self.number, packed)
                 del packed
+            else:
+                granted, closed = self.job.credit()
             self.number += 1
             del value
+        self.generator.close()
+        self.check_whole()
+        return True
 
     def check_whole(self) -> None:
         """A run that was ended early leaves nothing behind that looks finished."""

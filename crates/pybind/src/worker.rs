@@ -256,11 +256,11 @@ impl Assignment {
         credit.map_or((0, true), |credit| (credit.granted, credit.closed))
     }
 
-    /// Hands over the next value of its stream; `number` counts over all runs.
-    fn yielded(&self, py: Python<'_>, number: u64, packed: Packed<'_>) -> PyResult<()> {
+    /// Hands over the next value of its stream; `number` counts over all runs. Gives its credit.
+    fn yielded(&self, py: Python<'_>, number: u64, packed: Packed<'_>) -> PyResult<(u64, bool)> {
         let value = self.output(py, &packed)?;
         self.worker.yielded(&self.inner(), number, value);
-        Ok(())
+        Ok(self.credit())
     }
 
     /// It waits, having handed over as many values as it may. False: it may hand over more.
