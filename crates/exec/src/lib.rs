@@ -20,4 +20,5 @@ mod sys;
 pub mod wire;
 pub mod worker;
 
-pub use sys::{forks, now_ns, rung_bytes, take_turns, Linger, Turns};
+pub use ops::{take_turns, Turns};
+pub use sys::{forks, now_ns, rung_bytes, Linger};

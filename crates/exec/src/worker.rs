@@ -21,8 +21,9 @@ use crate::pins::Pins;
 pub use crate::pins::View;
 use crate::process::{Kind, ENVIRONMENT};
 use crate::ring::{Consumer, Producer};
-use crate::sys::{self, Epoll, Linger, Turns, ON_END, ON_RING};
+use crate::sys::{self, Epoll, Linger, ON_END, ON_RING};
 use crate::wire::{Credit, FromWorker, Outcome, INLINE_BYTES_MAX};
+use crate::Turns;
 pub use run::{Allocation, Assignment, Function, Output, StoreFull};
 pub(crate) use shared::{lock, Shared};
 use shared::{Inbox, Out, Queued, Waiter, BELL_TAG, LIFE_TAG};
@@ -274,7 +275,7 @@ impl Inherited {
     }
 
     fn join(self) -> io::Result<Worker> {
-        sys::take_turns(if self.kind == Kind::Io { Turns::Short } else { Turns::Usual });
+        crate::take_turns(if self.kind == Kind::Io { Turns::Short } else { Turns::Usual });
         for fd in self.descriptors {
             sys::set_cloexec(fd, true)?;
         }

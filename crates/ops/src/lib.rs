@@ -20,7 +20,8 @@
 //!
 //! A [`Curve`] says what storage takes in all, over how many write to it at once. A
 //! [`catalog`](catalog::Catalog) knows the files that are not at their own paths, and the steps by
-//! which they move.
+//! which they move. A thread that mostly waits for operations asks for short
+//! [turns](take_turns) of the processor.
 
 mod answer;
 mod buffer;
@@ -28,9 +29,11 @@ pub mod catalog;
 mod curve;
 mod errno;
 mod op;
+mod turns;
 
 pub use answer::{Answer, Completion, Stat, Time};
 pub use buffer::{Buffer, PAGE_BYTES};
 pub use curve::{bandwidth_at, Curve, CurveError, Point, POINTS_MAX};
 pub use errno::Errno;
 pub use op::Op;
+pub use turns::{take_turns, Turns};

@@ -1,7 +1,8 @@
 //! A bounded pool of threads that make plain system calls.
 //!
 //! Threads are started when there is more work than idle threads, up to the limit, and leave after
-//! a while without work. They block all signals: handlers run on the program's own threads.
+//! a while without work. They block all signals: handlers run on the program's own threads. Beside
+//! computations they take short turns, so that the device does not wait for one to end.
 //!
 //! One mutex guards the queue, the finished operations and the counts. Two condition variables
 //! belong to it: `work` (there is something to do, or the pool ends) and `change` (something is
@@ -15,7 +16,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ops::{Answer, Errno, Op};
+use ops::{take_turns, Answer, Errno, Op, Turns};
 use parking_lot::{Condvar, Mutex};
 
 use crate::plain;
@@ -172,6 +173,7 @@ impl Pool {
 impl Shared {
     /// What a thread does.
     fn run_thread(&self) {
+        take_turns(Turns::Short);
         let mut state = self.state.lock();
         loop {
             if let Some(job) = state.queue.pop_front() {
