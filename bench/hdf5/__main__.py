@@ -90,7 +90,7 @@ def tell_summary(console: Console, rows: Sequence[Row]) -> list[str]:
     """The rows over all cases; which targets were missed."""
     missed = []
     for row in rows:
-        is_share = row.row == "h5py_hidden"
+        is_share = row.unit == "share"
         if row.ratio is None or row.target is None:
             console.print(f"{row.row}: no figure")
             continue
