@@ -32,7 +32,7 @@ mod state;
 mod thread;
 
 use std::os::fd::{OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
@@ -46,6 +46,10 @@ use state::State;
 /// The largest piece that a write is cut into: large enough for the device, small enough that
 /// others get at the file in between.
 pub const PIECE_BYTES_MAX: usize = 4 << 20;
+
+/// From this size on another thread helps to copy a write: one does not use all the bandwidth of
+/// the memory, and starting a thread takes as long as copying some 200 KiB.
+const HELPED_BYTES_MIN: usize = 16 << 20;
 
 /// Blocks of memory that nobody used for so long are given back.
 pub const IDLE_S_MAX: u64 = 5;
@@ -202,13 +206,20 @@ impl WriteBehind {
         label: &Arc<Label>,
         ticket: Option<&Ticket>,
     ) -> Result<(), Refused> {
-        let mut at = offset;
-        for piece in bytes.chunks(PIECE_BYTES_MAX) {
+        let next = AtomicUsize::new(0);
+        let copy = || loop {
+            let at = next.fetch_add(PIECE_BYTES_MAX, Ordering::Relaxed);
+            let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) else {
+                return Ok(());
+            };
+            let piece = &rest[..rest.len().min(PIECE_BYTES_MAX)];
             let memory = self.room(file, piece.len())?.fill(piece);
-            self.submit(file, at, memory, label, ticket)?;
-            at += piece.len() as u64;
+            self.submit(file, offset + at as u64, memory, label, ticket)?;
+        };
+        match bytes.len() < HELPED_BYTES_MIN {
+            true => copy(),
+            false => thread::helped(copy),
         }
-        Ok(())
     }
 
     /// As [`WriteBehind::write`], without a copy.

@@ -221,6 +221,27 @@ fn a_write_over_the_limit_waits_for_the_ones_before_it() {
 }
 
 #[test]
+fn large_writes_that_two_threads_copy_arrive_in_the_order_of_their_calls() {
+    let behind = WriteBehind::new().unwrap();
+    let on_disk = new_file();
+    let file = behind.add(on_disk.as_raw_fd(), "f", rules(usize::MAX));
+    let len = HELPED_BYTES_MIN + 2 * PIECE_BYTES_MAX + 5;
+    let mut expected = vec![0; 3 * len];
+    for turn in 0..6u8 {
+        let offset = usize::from(turn) * (len / 4) + 3;
+        let bytes: Vec<u8> = (0..len).map(|at| (at / 1000) as u8 ^ (turn * 40)).collect();
+        behind.write(file, offset as u64, &bytes, &label(), None).unwrap();
+        expected[offset..offset + len].copy_from_slice(&bytes);
+    }
+    behind.forget(file).unwrap();
+    let written = 5 * (len / 4) + 3 + len;
+    let mut seen = vec![0; written];
+    on_disk.read_exact_at(&mut seen, 0).unwrap();
+    assert!(seen == expected[..written]);
+    assert_eq!(behind.write(file, 0, &expected, &label(), None), Err(Refused::Forgotten));
+}
+
+#[test]
 fn a_wait_with_a_time_ends_when_it_is_up() {
     let late_max = Duration::from_secs(2);
     let behind = faulty(Faults { seed: 3, late: 1.0, late_max, ..Faults::default() });

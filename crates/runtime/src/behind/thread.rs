@@ -5,13 +5,16 @@
 //! program has paused, and at the end of the owner.
 
 use std::mem::ManuallyDrop;
+use std::num::NonZero;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::panic::resume_unwind;
 use std::sync::atomic::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{io, thread};
 
 use engine::Completion;
+use exec::native::thread::without_signals;
 use parking_lot::{Condvar, Mutex};
 
 use super::{Shared, GLOBAL, IDLE_S_MAX};
@@ -42,8 +45,28 @@ pub(super) fn ring(bell: &OwnedFd) {
 pub(super) fn start(shared: &Arc<Shared>, watch: OwnedFd) -> io::Result<()> {
     let shared = shared.clone();
     let run = move || run(&shared, &watch);
-    thread::Builder::new().name("alongside-write".into()).spawn(run)?;
+    let builder = thread::Builder::new().name("alongside-write".into());
+    without_signals(|| builder.spawn(run))?;
     Ok(())
+}
+
+/// Does something on this thread and, where there is another processor, on a second one.
+pub(super) fn helped<E: Send>(work: impl Fn() -> Result<(), E> + Sync) -> Result<(), E> {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    let count = || thread::available_parallelism().map_or(1, NonZero::get);
+    if *PROCESSORS.get_or_init(count) == 1 {
+        return work();
+    }
+    thread::scope(|scope| {
+        let builder = thread::Builder::new().name("alongside-copy".into());
+        let helper = without_signals(|| builder.spawn_scoped(scope, &work));
+        let own = work();
+        match helper.map(thread::ScopedJoinHandle::join) {
+            Ok(Ok(others)) => own.and(others),
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(_) => own, // the system has no thread left
+        }
+    })
 }
 
 fn run(shared: &Shared, watch: &OwnedFd) {
