@@ -76,7 +76,7 @@ impl Sched {
         let pauses = at.is_some_and(|at| at.state == State::Sent && at.kind == Kind::Compute);
         if pauses {
             self.step(task, Input::Pause);
-            self.executors.set_aside(executor, task);
+            self.executors.set_aside(executor, task, false);
         }
     }
 
@@ -99,7 +99,7 @@ impl Sched {
             Some(State::Abandoned) => {}
             _ => return,
         }
-        self.executors.set_aside(executor, task);
+        self.executors.set_aside(executor, task, true);
         self.executors.set_halted(executor, task, true);
         let at = self.executors.all.get_mut(&executor).expect("it holds the task");
         let grant = at.find_mut(task).and_then(|sent| sent.grant.take());

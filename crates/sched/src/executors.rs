@@ -23,6 +23,8 @@ pub(crate) struct Executor {
     pub(crate) sent: SentLine,
     /// Tasks whose bodies gave their processor back.
     pub(crate) aside: BTreeMap<TaskId, Sent>,
+    /// How many of them wait for their consumers.
+    pub(crate) stalled: usize,
     /// Those among them that can go on, in order. Until then it takes no other compute task.
     pub(crate) resuming: VecDeque<TaskId>,
     /// Takes nothing new; is ended when only abandoned tasks are left.
@@ -39,6 +41,12 @@ impl Executor {
     /// What it holds of a task.
     pub(crate) fn find_mut(&mut self, task: TaskId) -> Option<&mut Sent> {
         self.sent.find_mut(task).or_else(|| self.aside.get_mut(&task))
+    }
+
+    fn take_aside(&mut self, task: TaskId) -> Option<Sent> {
+        let sent = self.aside.remove(&task)?;
+        self.stalled -= usize::from(sent.stalls);
+        Some(Sent { stalls: false, ..sent })
     }
 
     fn free_slots(&self) -> u32 {
@@ -80,8 +88,9 @@ pub(crate) struct Node {
     pub(crate) io_running: u32,
     /// Something changed here since tasks were last sent.
     touched: bool,
-    /// Compute executors with no task.
-    pub(crate) idle: Sorted<ExecutorId>,
+    /// Compute executors with no task, those with the fewest that stalled first: one of those can
+    /// only go on where it is.
+    pub(crate) idle: Sorted<(usize, ExecutorId)>,
     /// Compute executors with tasks, by how many.
     lines: Sorted<(usize, ExecutorId)>,
     /// Those among them that may be sent more, by the run time that was sent to them.
@@ -168,7 +177,7 @@ impl Node {
             (Kind::Io | Kind::Engine, _, 0) => {}
             (Kind::Io, _, free) => self.io.put((Reverse(free), id), counts),
             (Kind::Engine, _, free) => self.engines.put((Reverse(free), id), counts),
-            (Kind::Compute, 0, _) => self.idle.put(id, counts),
+            (Kind::Compute, 0, _) => self.idle.put((executor.stalled, id), counts),
             (Kind::Compute, length, _) => {
                 self.lines.put((length, id), counts);
                 if let Some(ahead) = executor.sent.open_ns(tasks_max) {
@@ -241,6 +250,7 @@ impl Executors {
             extra: if kind == Kind::Io { extra } else { 0 },
             sent: SentLine::default(),
             aside: BTreeMap::new(),
+            stalled: 0,
             resuming: VecDeque::new(),
             retiring: false,
             killed: false,
@@ -309,7 +319,7 @@ impl Executors {
         alone: bool,
     ) -> Option<ExecutorId> {
         let place = &self.nodes[node];
-        if let Some(idle) = place.idle.first() {
+        if let Some((_, idle)) = place.idle.first() {
             return (place.busy + cpus <= place.processors).then_some(idle);
         }
         if alone || cpus != 1 {
@@ -324,12 +334,15 @@ impl Executors {
         self.change(id, |executor| executor.sent.push(sent));
     }
 
-    /// A task of an executor's line takes no processor any more.
-    pub(crate) fn set_aside(&mut self, id: ExecutorId, task: TaskId) {
+    /// A task of an executor's line takes no processor any more; `stalls`: it waits for its
+    /// consumers.
+    pub(crate) fn set_aside(&mut self, id: ExecutorId, task: TaskId, stalls: bool) {
         if let Some(sent) = self.take(id, task) {
-            let executor = self.all.get_mut(&id).expect("it held the task");
-            executor.aside.insert(task, sent);
             self.halted += u32::from(sent.halted);
+            self.change(id, |executor| {
+                executor.aside.insert(task, Sent { stalls, ..sent });
+                executor.stalled += usize::from(stalls);
+            });
         }
     }
 
@@ -355,10 +368,9 @@ impl Executors {
     pub(crate) fn pop_resumed(&mut self) -> Option<(ExecutorId, TaskId)> {
         let found = self.resuming.iter().copied().find(|id| self.has_room_again(*id))?;
         let task = self.all[&found].resuming[0];
-        let executor = self.all.get_mut(&found).expect("just found");
-        let sent = executor.aside.remove(&task).expect("set aside before");
         self.change(found, |executor| {
             executor.resuming.pop_front();
+            let sent = executor.take_aside(task).expect("set aside before");
             executor.sent.push(sent);
         });
         self.no_longer_resuming(found);
@@ -402,17 +414,14 @@ impl Executors {
 
     /// Takes a task off an executor.
     pub(crate) fn take(&mut self, id: ExecutorId, task: TaskId) -> Option<Sent> {
-        let executor = self.all.get_mut(&id)?;
-        if let Some(sent) = executor.aside.remove(&task) {
-            self.halted -= u32::from(sent.halted);
-            self.wants_no_more(id, task);
-            return Some(sent);
-        }
-        if !executor.sent.contains(task) {
-            return None;
-        }
+        let executor = self.all.get(&id)?;
         let mut sent = None;
-        self.change(id, |executor| sent = executor.sent.take(task));
+        if executor.aside.contains_key(&task) {
+            self.change(id, |executor| sent = executor.take_aside(task));
+            self.wants_no_more(id, task);
+        } else if executor.sent.contains(task) {
+            self.change(id, |executor| sent = executor.sent.take(task));
+        }
         self.halted -= u32::from(sent.is_some_and(|sent| sent.halted));
         sent
     }
@@ -482,8 +491,9 @@ impl Executors {
         for (id, executor) in &self.all {
             executor.sent.validate()?;
             let listed = self.resuming.contains(id);
+            let stalled = executor.aside.values().filter(|sent| sent.stalls).count();
             let aside = executor.resuming.iter().all(|task| executor.aside.contains_key(task));
-            if listed == executor.resuming.is_empty() || !aside {
+            if listed == executor.resuming.is_empty() || !aside || stalled != executor.stalled {
                 return Err(format!("{id:?} is listed for {:?}: {listed}", executor.resuming));
             }
             let at = executor.node.0 as usize;

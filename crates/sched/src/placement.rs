@@ -148,6 +148,7 @@ impl Sched {
             alone,
             recalling: false,
             abandoned: false,
+            stalls: false,
             halted: false,
             grant: None,
         };
@@ -163,7 +164,7 @@ impl Sched {
             if !self.ready.is_empty(node) {
                 continue;
             }
-            let Some(idle) = self.executors.nodes[node].idle.first() else { continue };
+            let Some((_, idle)) = self.executors.nodes[node].idle.first() else { continue };
             for (task, executor) in self.executors.steal_for(idle) {
                 out.push(Instruction::Recall { task, executor });
             }
@@ -257,6 +258,7 @@ impl Sched {
             alone: true,
             recalling: false,
             abandoned: false,
+            stalls: false,
             halted: false,
             grant: slot.layer.map(|layer| (layer, request.constraint)),
         };

@@ -17,6 +17,8 @@ pub(crate) struct Sent {
     pub(crate) alone: bool,
     pub(crate) recalling: bool,
     pub(crate) abandoned: bool,
+    /// It was set aside and waits for its consumers.
+    pub(crate) stalls: bool,
     /// It does not go on: it waits for its consumers, or for the end of its executor.
     pub(crate) halted: bool,
     pub(crate) grant: Option<(LayerId, Constraint)>,

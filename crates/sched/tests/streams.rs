@@ -65,6 +65,19 @@ fn a_stalled_producer_goes_on_before_others_once_its_executor_is_free() {
 }
 
 #[test]
+fn consumers_run_where_no_producer_waits_to_go_on() {
+    let mut driver = Driver::with_compute(config(), 2);
+    let producer = driver.submit(driver.compute("producer"));
+    driver.stalled(producer.id, E0);
+    let first = driver.submit(driver.compute("first"));
+    let second = driver.submit(driver.compute("second"));
+    assert_eq!((&first.out, &second.out), (&vec![run(&first, E1)], &vec![run(&second, E0)]));
+    driver.done(first.id, E1);
+    assert_eq!(driver.resume(producer.id), [], "the second runs there");
+    assert!(driver.done(second.id, E0).contains(&resume_at(&producer, E0)));
+}
+
+#[test]
 fn a_producer_that_goes_on_is_at_work_for_placement() {
     let mut driver = Driver::with_compute(config(), 2);
     let producer = driver.submit(driver.compute("producer"));
@@ -81,12 +94,12 @@ fn a_wide_producer_gets_its_processors_back_before_others_take_them() {
     driver.stalled(wide.id, E0);
     let first = driver.submit(driver.compute("first"));
     let second = driver.submit(driver.compute("second"));
-    assert_eq!((first.out, second.out.len()), (vec![run_at(first.id, E0, 1, None)], 1));
+    assert_eq!((&first.out, &second.out), (&vec![run(&first, E1)], &vec![run(&second, E2)]));
     assert_eq!(driver.resume(wide.id), []);
     let third = driver.submit(driver.compute("third"));
     let runs = |it: &Instruction| matches!(it, Instruction::Run { .. });
-    assert!(!driver.done(first.id, E0).iter().any(runs), "the processor is kept for the wide one");
-    assert!(driver.done(second.id, E1).contains(&resume_at(&wide, E0)));
+    assert!(!driver.done(first.id, E1).iter().any(runs), "the processor is kept for the wide one");
+    assert!(driver.done(second.id, E2).contains(&resume_at(&wide, E0)));
     assert!(driver.done(wide.id, E0).contains(&run(&third, E0)));
 }
 
