@@ -359,7 +359,7 @@ class Producer(Body):
                 # From `stall` on another thread may have it.
                 self.add(moved)
                 self.parked[self.job.claim] = self
-                if self.job.stall(self.number):
+                if self.job.stall():
                     return
                 del self.parked[self.job.claim]
                 moved = Moved(self.job.uses_files)
@@ -378,9 +378,9 @@ class Producer(Body):
 
     def advance(self) -> bool:
         """Hands over values until it is over (True) or may not go further."""
-        granted, closed = self.job.credit()
+        waits, closed = self.job.credit()
         while not closed:
-            if self.number >= granted:
+            if waits and self.number >= self.skipped:
                 return False
             try:
                 value = next(self.generator)
@@ -390,10 +390,10 @@ class Producer(Body):
                 return True
             if self.number >= self.skipped:
                 packed = _packed(self.name, f"value {self.number} of its stream", value)
-                granted, closed = self.job.yielded(self.number, packed)
+                waits, closed = self.job.yielded(self.number, packed)
                 del packed
             else:
-                granted, closed = self.job.credit()
+                waits, closed = self.job.credit()
             self.number += 1
             del value
         self.generator.close()

@@ -35,7 +35,7 @@ def io(
 def io(
     *,
     returns: type[Stream[Any]],
-    buffer: int = 16,
+    buffer: int | None = None,
     bandwidth: float | str | None = None,
     size: float | str | None = None,
     durable: bool = False,

@@ -13,7 +13,6 @@ ON_FAILURE = ("fail", "ignore", "cancel_dependents")
 PRIORITY_MAX = 2**31 - 1
 RETRIES_MAX = 1_000_000
 RETURNS_MAX = 100_000
-BUFFER = 16
 BUFFER_MAX = 1_000
 TIMEOUT_S_MAX = 1e9
 
@@ -34,7 +33,7 @@ class Options(NamedTuple):
     size: int = 0
     durable: bool = False
     buffer: int | None = None
-    """Of a stream (`returns=Stream`): by how many values its producer may be ahead."""
+    """Of a stream (`returns=Stream`): by how many values its producer may be ahead; 0: some."""
 
 
 def checked(kind: str, function: Any, given: dict[str, Any]) -> Options:
@@ -56,7 +55,7 @@ def checked(kind: str, function: Any, given: dict[str, Any]) -> Options:
         except (ValueError, TypeError) as error:
             raise ConstraintError(f"{name}: {option}={value!r} {error}") from None
     if values.get("returns", 1) is None:
-        values.update(returns=1, buffer=values.get("buffer", BUFFER))
+        values.update(returns=1, buffer=values.get("buffer", 0))
     elif "buffer" in values:
         raise ConstraintError(
             f"{name}: buffer={values['buffer']} is for streams: add returns=alongside.Stream"
@@ -129,6 +128,10 @@ def _bandwidth(value: Any) -> int | str:
     return value.strip() if asked is None else asked
 
 
+def _buffer(value: Any) -> int:
+    return 0 if value is None else _whole(1, BUFFER_MAX)(value)
+
+
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError("has to be True or False")
@@ -137,7 +140,7 @@ def _flag(value: Any) -> bool:
 
 _SHARED: dict[str, Callable[[Any], Any]] = {
     "returns": _returns,
-    "buffer": _whole(1, BUFFER_MAX),
+    "buffer": _buffer,
     "priority": _whole(-PRIORITY_MAX, PRIORITY_MAX),
     "retries": _whole(0, RETRIES_MAX),
     "timeout": _timeout,

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from alongside.task import Task
 
 T = TypeVar("T")
+MAP_AHEAD = 16
+"""Calls by which `map` is ahead where `buffer=` is not given."""
 
 
 class Stream(Generic[T]):
@@ -37,7 +39,7 @@ class Stream(Generic[T]):
         self._native = native
         self._cancelled = False
         self._lock = threading.Lock()
-        self.buffer = buffer
+        self.buffer = buffer or MAP_AHEAD
 
     @property
     def name(self) -> str:
@@ -83,8 +85,8 @@ class Stream(Generic[T]):
 
         Gives an iterator (also for `async for`) over the futures of the results, which are done:
         in the order of the values, or with `ordered=False` in the order in which they are done.
-        While it waits it calls the task for further values, for at most `buffer=` of them that
-        it has not given back. Use a stream by `map` or by itself, not both.
+        While it waits it calls the task for further values, for at most `buffer=` of them (16 by
+        default) that it has not given back. Use a stream by `map` or by itself, not both.
         """
         return Results(self, lambda value: task(value, *args, **kwargs), ordered)
 

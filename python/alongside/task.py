@@ -229,7 +229,7 @@ def task(
 def task(
     *,
     returns: type[Stream[Any]],
-    buffer: int = 16,
+    buffer: int | None = None,
     cpus: int = 1,
     priority: int = 0,
     retries: int = 0,
@@ -255,7 +255,8 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     `returns`: how many values it returns; 2 or more give a tuple of futures. A generator function
     hands over the next one with each `yield`, any other function may do so with `release`.
     `returns=alongside.Stream` of a generator function gives a `Stream` of as many as it yields.
-    `buffer`: by how many values the producer of a stream may be ahead of its consumers (16).
+    `buffer`: by how many values the producer of a stream may be ahead of its consumers. None: by
+    16, and by more while they are small, up to 1,024 of together 16 MiB.
     `priority`: higher runs first.
     `retries`: how often it is run again after a failure or the loss of its worker.
     `timeout`: seconds from its start to the moment it is given up.

@@ -102,6 +102,46 @@ def test_a_producer_waits_when_nobody_takes_its_values(narrow, tmp_path):
     assert al.wait_all(stream) == list(range(2, 100))
 
 
+@al.task(returns=al.Stream, on_failure="ignore", retries=1)
+def of_sizes(file, sizes, fails_at=None):
+    with open(file, "a") as log:
+        started = log.tell() > 0
+        for number, size in enumerate(sizes):
+            if number == fails_at and not started:
+                raise OSError("once")
+            log.write("x")
+            log.flush()
+            yield bytes(size)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ahead"),
+    [
+        ([10] * 2000, 1024),
+        ([2 << 20] * 50, 16),
+        ([1 << 19] * 50, 32),
+        # Room for many small ones is no room for as many large ones.
+        ([10] * 200 + [2 << 20] * 50, 200 + 13),
+    ],
+)
+def test_without_a_buffer_a_producer_is_ahead_by_more_while_values_are_small(
+    narrow, tmp_path, sizes, ahead
+):
+    log = str(tmp_path / "log")
+    stream = of_sizes(log, sizes)
+    let_it_stall(narrow)
+    assert made(log) == ahead
+    assert [len(future.result()) for future in stream] == sizes
+
+
+def test_what_a_failed_run_handed_over_counts_for_the_next_one(narrow, tmp_path):
+    log, sizes = str(tmp_path / "log"), [2 << 20] * 40
+    stream = of_sizes(log, sizes, 10)
+    let_it_stall(narrow)
+    assert made(log) == 10 + 16, "ten that are handed over, then all over again"
+    assert [len(future.result()) for future in stream] == sizes
+
+
 @al.io
 def waits(value, gate):
     gate.pass_through()

@@ -69,15 +69,54 @@ pub struct Path<'a> {
     pub limiter: Option<u32>,
 }
 
+/// What a value of a stream costs of the credit of its producer: its bytes, within limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Price {
+    /// A short one.
+    pub least: u64,
+    /// A long one.
+    pub most: u64,
+}
+
+impl Price {
+    /// What a value of so many bytes costs.
+    pub fn of(self, bytes: u64) -> u64 {
+        bytes.max(self.least).min(self.most)
+    }
+}
+
 /// How far the producer of a stream may go, counted over all its runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credit {
     /// Values that earlier runs handed over: this one makes them again and hands over the next.
     pub made: u64,
-    /// Values after which it waits for its consumers.
+    /// What all values cost that were handed over.
+    pub spent: u64,
+    /// What they may cost before it waits for its consumers.
     pub granted: u64,
     /// Nobody wants another value.
     pub closed: bool,
+    /// What a value costs.
+    pub price: Price,
+}
+
+impl Credit {
+    /// Whether it waits for its consumers before it hands over another value.
+    pub fn is_used_up(&self) -> bool {
+        self.spent >= self.granted && !self.closed
+    }
+
+    fn encode(&self, out: &mut Writer<'_>) {
+        let Credit { made, spent, granted, closed, price: Price { least, most } } = *self;
+        [made, spent, granted, least, most].into_iter().for_each(|number| out.u64(number));
+        out.bool(closed);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Credit, Malformed> {
+        let (made, spent, granted) = (from.u64()?, from.u64()?, from.u64()?);
+        let price = Price { least: from.u64()?, most: from.u64()? };
+        Ok(Credit { made, spent, granted, price, closed: from.bool()? })
+    }
 }
 
 /// One run of a task body.
@@ -271,7 +310,7 @@ pub enum FromWorker<'a> {
         task: u64,
         /// Which run of it.
         attempt: u32,
-        /// How far it knows that it may go.
+        /// What it knows that its values may cost.
         granted: u64,
     },
 }
@@ -351,11 +390,7 @@ impl<'a> Run<'a> {
         out.list(&self.writes, |out, index| out.u32(*index));
         out.bool(self.durable);
         out.list(&self.processors, |out, number| out.u32(*number));
-        out.option(self.stream, |out, credit| {
-            out.u64(credit.made);
-            out.u64(credit.granted);
-            out.bool(credit.closed);
-        });
+        out.option(self.stream, |out, credit| credit.encode(out));
     }
 
     fn decode(from: &mut Reader<'a>) -> Result<Self, Malformed> {
@@ -371,10 +406,7 @@ impl<'a> Run<'a> {
             writes: from.list(Reader::u32)?,
             durable: from.bool()?,
             processors: from.list(Reader::u32)?,
-            stream: from.option(|from| {
-                let (made, granted, closed) = (from.u64()?, from.u64()?, from.bool()?);
-                Ok(Credit { made, granted, closed })
-            })?,
+            stream: from.option(Credit::decode)?,
         })
     }
 }

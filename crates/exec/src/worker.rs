@@ -209,12 +209,16 @@ impl Worker {
         is_first
     }
 
-    /// Hands over the next value of a stream; `number` counts over all runs.
-    pub fn yielded(&self, assignment: &Assignment, number: u64, value: Output) {
+    /// Hands over the next value of a stream; `number` counts over all runs. Gives how far the
+    /// producer may go now.
+    pub fn yielded(&self, assignment: &Assignment, number: u64, value: Output) -> Option<Credit> {
         assert!(!assignment.ended, "a run hands over before it ends");
         let (task, attempt) = (assignment.task, assignment.attempt);
-        self.0.push(&FromWorker::Yielded { task, attempt, number, blob: value.blob() });
+        let blob = value.blob();
+        let bytes = blob.bytes();
+        self.0.push(&FromWorker::Yielded { task, attempt, number, blob });
         value.handed_over();
+        self.0.spend(assignment.claim, bytes)
     }
 
     /// How far the producer of a stream may go, as far as the driver has said; `None`: the run
@@ -225,13 +229,13 @@ impl Worker {
 
     /// The producer of a stream has made as much as it may, and waits: [`Next::Granted`] will
     /// come, perhaps before this returns. `false`: it may go on, or need not, already.
-    pub fn stall(&self, assignment: &Assignment, made: u64) -> bool {
-        let stalls = self.0.stall(assignment.claim, made);
-        if stalls {
+    pub fn stall(&self, assignment: &Assignment) -> bool {
+        let stalls = self.0.stall(assignment.claim);
+        if let Some(granted) = stalls {
             let (task, attempt) = (assignment.task, assignment.attempt);
-            self.0.push(&FromWorker::Stalled { task, attempt, granted: made });
+            self.0.push(&FromWorker::Stalled { task, attempt, granted });
         }
-        stalls
+        stalls.is_some()
     }
 
     /// The emulated bandwidths.

@@ -4,7 +4,7 @@
 mod support;
 
 use exec::exit::Exit;
-use exec::wire::{Blob, Credit, InputMode, Run, ToWorker};
+use exec::wire::{Blob, Credit, InputMode, Price, Run, ToWorker};
 use support::{run, Driver, Got};
 
 fn done(task: u64, outputs: Vec<Vec<u8>>) -> Got {
@@ -215,7 +215,8 @@ fn a_stream_is_granted_more_before_its_run_is_begun() {
         let mut driver = Driver::start(1);
         assert_eq!(driver.next(), Got::Ready);
         signal(&driver, libc::SIGSTOP);
-        let stream = Some(Credit { made: 3, granted: 3, closed: false });
+        let price = Price { least: 1, most: 1 };
+        let stream = Some(Credit { made: 3, spent: 3, granted: 3, closed: false, price });
         let mut run = Run { stream, ..run(1, 13, b"") };
         let claim = if placed {
             let offset = driver.place(&[0; 4096]);

@@ -1,7 +1,7 @@
 //! Records come back as they were sent, and no bytes at all make a decoder panic.
 
 use exec::wire::{
-    Blob, Credit, Ended, FromWorker, InputMode, List, Outcome, Path, Run, ToWorker,
+    Blob, Credit, Ended, FromWorker, InputMode, List, Outcome, Path, Price, Run, ToWorker,
     RECORD_BYTES_MAX,
 };
 use proptest::collection::vec;
@@ -74,7 +74,7 @@ proptest! {
         writes in vec(any::<u32>(), 0..6),
         durable in any::<bool>(),
         processors in vec(any::<u32>(), 0..6),
-        stream in option::of(any::<(u64, u64, bool)>()),
+        stream in option::of(any::<([u64; 5], bool)>()),
     ) {
         let paths: Vec<_> = paths;
         to_worker(&ToWorker::Run(Run {
@@ -89,7 +89,9 @@ proptest! {
             writes: List::from_vec(writes),
             durable,
             processors: List::from_vec(processors),
-            stream: stream.map(|(made, granted, closed)| Credit { made, granted, closed }),
+            stream: stream.map(|([made, spent, granted, least, most], closed)| {
+                Credit { made, spent, granted, closed, price: Price { least, most } }
+            }),
         }))?;
     }
 

@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use runtime::{
     block, parse_tuning, Builtin, Call, Constraint, DatumId, FileUse, FunctionSpec, GraphEnd, Kind,
-    OnFailure, Options, Overrides, PathKind, PolicyKind, Spawned, StartError, Tuning, Value,
-    WaitEnd, WaitFor,
+    OnFailure, Options, Overrides, PathKind, PolicyKind, Spawned, StartError, StreamBuffer, Tuning,
+    Value, WaitEnd, WaitFor,
 };
 
 use crate::buffer::{Given, COPY_BYTES_DETACHED_MIN};
@@ -193,7 +193,10 @@ impl Session {
             durable,
             asynchronous,
             returns,
-            buffer,
+            buffer: buffer.map(|values| match values {
+                0 => StreamBuffer::Automatic,
+                values => StreamBuffer::Values(values),
+            }),
         };
         let (constraint, tuning) = (spec.constraint, spec.tuning);
         if let Err(text) = py.detach(|| self.inner.measure_for(constraint, tuning)) {

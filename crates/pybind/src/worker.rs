@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
 use runtime::block::Layout;
 use runtime::exec::process::Kind;
-use runtime::exec::wire::{Blob, InputMode, INLINE_BYTES_MAX};
+use runtime::exec::wire::{Blob, Credit, InputMode, INLINE_BYTES_MAX};
 use runtime::exec::worker::{Moved, Next, Output};
 
 use crate::buffer::{parsed, parts, pickle, Buffer, Given, Owner};
@@ -118,6 +118,11 @@ impl Assignment {
         let output = if layout.total() <= INLINE_BYTES_MAX { write() } else { py.detach(write) };
         output.map_err(full)
     }
+}
+
+/// Whether the producer of a stream has to wait, and whether nobody wants more.
+fn waits_or_closed(credit: Option<Credit>) -> (bool, bool) {
+    credit.map_or((true, true), |credit| (credit.is_used_up(), credit.closed))
 }
 
 fn full(error: runtime::exec::worker::StoreFull) -> PyErr {
@@ -249,23 +254,21 @@ impl Assignment {
         self.inner().run().stream.map(|stream| stream.made)
     }
 
-    /// How many values of its stream it may hand over, counted over all runs, and whether nobody
-    /// wants more.
-    fn credit(&self) -> (u64, bool) {
-        let credit = self.worker.credit(&self.inner());
-        credit.map_or((0, true), |credit| (credit.granted, credit.closed))
+    /// Whether it has to wait before it hands over another value of its stream, and whether
+    /// nobody wants more.
+    fn credit(&self) -> (bool, bool) {
+        waits_or_closed(self.worker.credit(&self.inner()))
     }
 
     /// Hands over the next value of its stream; `number` counts over all runs. Gives its credit.
-    fn yielded(&self, py: Python<'_>, number: u64, packed: Packed<'_>) -> PyResult<(u64, bool)> {
+    fn yielded(&self, py: Python<'_>, number: u64, packed: Packed<'_>) -> PyResult<(bool, bool)> {
         let value = self.output(py, &packed)?;
-        self.worker.yielded(&self.inner(), number, value);
-        Ok(self.credit())
+        Ok(waits_or_closed(self.worker.yielded(&self.inner(), number, value)))
     }
 
-    /// It waits, having handed over as many values as it may. False: it may hand over more.
-    fn stall(&self, made: u64) -> bool {
-        self.worker.stall(&self.inner(), made)
+    /// It waits, having handed over as much as it may. False: it may hand over more.
+    fn stall(&self) -> bool {
+        self.worker.stall(&self.inner())
     }
 
     /// The run ended well: hands over the returns, then the written inputs.

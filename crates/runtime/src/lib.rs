@@ -56,7 +56,7 @@ pub use sched::{
 pub use session::Session;
 pub use shell::{
     Builtin, Call, FileUse, FunctionSpec, Input, Overrides, SessionError, SpawnError, Spawned,
-    StartError, Stream,
+    StartError, Stream, StreamBuffer,
 };
 pub use statistics::{FunctionStatistics, Statistics};
 pub use storage::{LayerSpec, Scope, Storage, StorageError};

@@ -22,6 +22,7 @@ mod record;
 mod sched;
 mod sent;
 mod story;
+mod stream;
 mod transitions;
 mod tuner;
 mod validate;
@@ -31,5 +32,6 @@ pub use graph::{Access, Bound, DatumId, DatumKind, Direction, Region, Span, Targ
 pub use graph::{TaskId, VersionId};
 pub use sched::{Counts, Sched, Submitted};
 pub use story::{Step, STEPS_MAX};
+pub use stream::{Feed, StreamAccount};
 pub use transitions::{next, Input, State, Transition, TRANSITIONS};
 pub use tuner::{size_class, Bounds, Entry, Learned, Progress, Tuned, Tuning};

@@ -23,7 +23,7 @@ pub(crate) enum Message {
     Released { task: usize, output: u32, value: u64 },
     Paused { task: usize },
     Yielded { task: usize, number: u32, value: u64 },
-    Stalled { task: usize, made: u32 },
+    Stalled { task: usize, granted: u64 },
     Recalled { task: usize },
     Refused { task: usize },
     Unplaced { task: usize, ran: u64, down: bool },
@@ -257,8 +257,8 @@ impl<'a> World<'a> {
             let credit = self.task(task).credit;
             let executor = &mut self.executors[number as usize];
             let running = executor.running.last_mut().expect("pushed above");
-            let yielding = Yielding { credit, number: 0, last, interval, waits: false };
-            running.yielding = Some(yielding);
+            running.yielding =
+                Some(Yielding { plan: stream, credit, number: 0, last, interval, waits: false });
             return self.body_advances(number, serial);
         }
         if let Some(at) = fate.pauses.filter(|_| plan.kind == Kind::Compute) {

@@ -356,8 +356,9 @@ impl Generator {
     /// What a task hands over: values at its end or before, or a stream of them.
     fn results(&mut self, plan: &mut TaskPlan) {
         if self.chance(self.habits.stream) && plan.kind != Kind::Engine {
-            let (buffer, values) = (self.rng.u32(1..=4), self.rng.u32(0..=12));
-            plan.stream = Some(StreamPlan { buffer, values });
+            let (buffer, values) = (self.rng.u64(1..=4), self.rng.u32(0..=12));
+            let dearest = if self.rng.bool() { 1 } else { self.rng.u64(2..=5) };
+            plan.stream = Some(StreamPlan { buffer, values, dearest });
             if plan.expect.is_none() {
                 self.streams.push((plan.task, values));
             }

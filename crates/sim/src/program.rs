@@ -7,6 +7,8 @@
 use graph::{DatumKind, Direction, Region};
 use sched::{Config, Constraint, Kind, Layer, LayerId, OnFailure, Tuning};
 
+use crate::hash::mix;
+
 /// The machine that a program runs on.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -71,10 +73,20 @@ pub enum Expect {
 /// A task whose one return is a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamPlan {
-    /// How many values its producer may be ahead.
-    pub buffer: u32,
-    /// How many it has.
+    /// What its producer may be ahead by: what values cost that are not used up, the last one
+    /// apart.
+    pub buffer: u64,
+    /// How many values it has.
     pub values: u32,
+    /// What one of them costs at most.
+    pub dearest: u64,
+}
+
+impl StreamPlan {
+    /// What a value costs.
+    pub fn cost(&self, number: u32) -> u64 {
+        1 + mix(self.buffer, number.into()) % self.dearest
+    }
 }
 
 /// One call.
@@ -292,8 +304,8 @@ fn describe_task(plan: &TaskPlan) -> String {
         text += &format!("; {:?} {:?} {}", access.direction, access.target, part(&access.region));
     }
     text += &format!("; returns {:?}", plan.returns);
-    if let Some(StreamPlan { buffer, values }) = plan.stream {
-        text += &format!("; a stream of {values} values, buffer={buffer}");
+    if let Some(StreamPlan { buffer, values, dearest }) = plan.stream {
+        text += &format!("; a stream of {values} values of cost 1..{dearest}, buffer={buffer}");
     }
     for (output, at) in &plan.releases {
         text += &format!("; releases {output} at {at}/1000");

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use graph::VersionId;
-use sched::{Event, ExecutorId, State};
+use sched::{Event, ExecutorId, Feed, State, StreamAccount};
 
 use crate::checkers::Fault;
 use crate::executor::Message;
@@ -19,52 +19,11 @@ use crate::Canary;
 #[derive(Debug)]
 pub(crate) struct Stream {
     plan: StreamPlan,
-    /// Values that were handed over, and those among them that the program took.
-    made: u32,
-    taken: u32,
-    /// Whether the program may still be about to use the last one that it took.
-    in_hand: bool,
+    account: StreamAccount,
     /// The version that the program waits for; `None`: it is through with the stream.
     awaited: Option<VersionId>,
     /// The versions after that one, each named once.
     ahead: VecDeque<VersionId>,
-    /// Values that are not used up.
-    kept: VecDeque<(u32, VersionId)>,
-    /// How far the producer was told that it may go.
-    granted: u32,
-    stalled: bool,
-    /// The scheduler was asked to let it go on.
-    asked: bool,
-    closed: bool,
-    over: bool,
-}
-
-impl Stream {
-    /// How far it may go, as far as is known.
-    fn may(&self) -> u32 {
-        self.made - self.kept.len() as u32 + self.plan.buffer
-    }
-
-    /// Whether it should be told soon that it may go further.
-    fn is_hungry(&self) -> bool {
-        !self.over && !self.closed && (self.granted - self.made) * 2 <= self.plan.buffer
-    }
-
-    /// Drops values that are used up: those behind one that is not only once the producer can
-    /// make no more.
-    fn drop_used_up(&mut self, readers: impl Fn(VersionId) -> Option<u32>) {
-        let (taken, left) = (self.taken, self.taken - u32::from(self.in_hand));
-        let is_used_up = |(number, version): &(u32, VersionId)| match readers(*version) {
-            None => *number < taken,
-            Some(readers) => *number < left && readers == 0,
-        };
-        while self.kept.front().is_some_and(is_used_up) {
-            self.kept.pop_front();
-        }
-        if self.granted == self.made {
-            self.kept.retain(|value| !is_used_up(value));
-        }
-    }
 }
 
 /// What an executor is told of a stream.
@@ -72,8 +31,10 @@ impl Stream {
 pub(crate) struct Credit {
     /// Values that were handed over in earlier runs.
     pub(crate) made: u32,
-    /// How far it may go.
-    pub(crate) granted: u32,
+    /// What all values cost that were handed over.
+    pub(crate) spent: u64,
+    /// What they may cost.
+    pub(crate) granted: u64,
     /// Nobody wants more.
     pub(crate) closed: bool,
 }
@@ -85,9 +46,19 @@ impl Credit {
     }
 }
 
+impl Stream {
+    /// Its producer is told how far it may go.
+    fn grant(&mut self) -> Credit {
+        let granted = self.account.grant();
+        let (made, spent) = (self.account.made() as u32, self.account.spent());
+        Credit { made, spent, granted, closed: self.account.is_closed() }
+    }
+}
+
 /// A body that yields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Yielding {
+    pub(crate) plan: StreamPlan,
     pub(crate) credit: Credit,
     /// The value that is next.
     pub(crate) number: u32,
@@ -102,31 +73,17 @@ pub(crate) struct Yielding {
 /// The driver's side.
 impl World<'_> {
     pub(crate) fn open_stream(&mut self, task: usize, plan: StreamPlan, first: VersionId) {
-        let extra = u32::from(self.canary == Some(Canary::GrantAhead));
-        let told = StreamPlan { buffer: plan.buffer + extra, ..plan };
+        let extra = u64::from(self.canary == Some(Canary::GrantAhead)) * plan.dearest;
         self.checks.streams.opened(task, plan);
-        let stream = Stream {
-            plan: told,
-            made: 0,
-            taken: 0,
-            in_hand: false,
-            awaited: Some(first),
-            ahead: VecDeque::new(),
-            kept: VecDeque::new(),
-            granted: told.buffer,
-            stalled: false,
-            asked: false,
-            closed: false,
-            over: false,
-        };
+        let account = StreamAccount::new(plan.buffer + extra);
+        let stream = Stream { plan, account, awaited: Some(first), ahead: VecDeque::new() };
         self.streams.insert(task, stream);
     }
 
     /// A run of a task is sent: what its executor is told of its stream.
     pub(crate) fn credit_for(&mut self, task: usize) -> Credit {
         let Some(stream) = self.streams.get_mut(&task) else { return Credit::default() };
-        (stream.granted, stream.stalled, stream.asked) = (stream.may(), false, false);
-        Credit { made: stream.made, granted: stream.granted, closed: stream.closed }
+        stream.grant()
     }
 
     /// A producer handed over its next value.
@@ -145,13 +102,12 @@ impl World<'_> {
         self.task_mut(task).outputs[0] = next;
         self.report.yielded += 1;
         let stream = self.streams.get_mut(&task).expect("it yields");
-        stream.made += 1;
-        if stream.closed {
+        stream.account.yielded(version, stream.plan.cost(number));
+        if stream.account.is_closed() {
             self.checks.memory.unnamed(next);
             return self.drive(Event::Forget { version: next });
         }
         stream.ahead.push_back(next);
-        stream.kept.push_back((number, version));
         self.feed_streams()
     }
 
@@ -160,13 +116,12 @@ impl World<'_> {
         &mut self,
         task: usize,
         executor: ExecutorId,
-        made: u32,
+        granted: u64,
     ) -> Result<(), Fault> {
         let stream = self.streams.get_mut(&task).expect("it yields");
-        if stream.closed || stream.granted > made {
+        if !stream.account.stalls(granted) {
             return Ok(()); // it was told meanwhile, and goes on
         }
-        stream.stalled = true;
         self.checks.grants.stalled(task);
         self.checks.tuning.back(task, self.now);
         self.drive(Event::Stalled { task: self.task(task).id, executor })
@@ -175,8 +130,8 @@ impl World<'_> {
     /// After each event: producers go on whose consumers have used values up.
     pub(crate) fn feed_streams(&mut self) -> Result<(), Fault> {
         self.checks.streams.look(&self.checks.memory);
-        let open = self.streams.iter().filter(|(_, stream)| !stream.closed && !stream.over);
-        for task in open.map(|(task, _)| *task).collect::<Vec<usize>>() {
+        let hungry = self.streams.iter().filter(|(_, stream)| stream.account.is_hungry());
+        for task in hungry.map(|(task, _)| *task).collect::<Vec<usize>>() {
             self.feed(task)?;
         }
         Ok(())
@@ -184,21 +139,10 @@ impl World<'_> {
 
     fn feed(&mut self, task: usize) -> Result<(), Fault> {
         let stream = self.streams.get_mut(&task).expect("listed");
-        if stream.asked || !stream.is_hungry() {
-            return Ok(());
-        }
-        stream.drop_used_up(|version| self.sched.readers(version));
-        let may = stream.may();
-        if may <= stream.granted {
-            return Ok(());
-        }
-        if stream.stalled {
-            stream.asked = true;
-            let id = self.task(task).id;
-            return self.drive(Event::Resume { task: id });
-        }
-        if stream.granted == stream.made || (may - stream.granted) * 2 >= stream.plan.buffer {
-            self.grant_more(task);
+        match stream.account.feed(|version| self.sched.readers(version)) {
+            Feed::Wait => {}
+            Feed::Resume => return self.drive(Event::Resume { task: self.task(task).id }),
+            Feed::Grant => self.grant_more(task),
         }
         Ok(())
     }
@@ -208,7 +152,7 @@ impl World<'_> {
         let plan = self.task(task).plan;
         self.checks.grants.resumed(plan, executor)?;
         let stream = self.streams.get_mut(&task).expect("it stalled");
-        stream.drop_used_up(|version| self.sched.readers(version));
+        stream.account.drop_used_up(|version| self.sched.readers(version));
         self.grant_more(task);
         Ok(())
     }
@@ -216,9 +160,8 @@ impl World<'_> {
     fn grant_more(&mut self, task: usize) {
         let Some(executor) = self.checks.dead.sent_to(task) else { return };
         let stream = self.streams.get_mut(&task).expect("the caller has it");
-        (stream.granted, stream.stalled, stream.asked) = (stream.may(), false, false);
-        let credit = Credit { made: stream.made, granted: stream.granted, closed: stream.closed };
-        let name = mix_all(&[task as u64, u64::from(executor.0), u64::from(credit.granted)]);
+        let credit = stream.grant();
+        let name = mix_all(&[task as u64, u64::from(executor.0), credit.granted]);
         let delay = self.faults.delay(Delay::Send, name);
         let at = &mut self.executors[executor.0 as usize];
         at.last_sent_at = at.last_sent_at.max(self.now + delay);
@@ -235,13 +178,12 @@ impl World<'_> {
     ) -> Result<Option<VersionId>, Fault> {
         let Some(stream) = self.streams.get_mut(&task) else { return Ok(None) };
         let Some(version) = stream.awaited else { return Ok(None) };
-        stream.in_hand = false;
+        stream.account.come();
         self.checks.streams.comes(task);
         let settled = self.checks.memory.settled(version);
         let stream = self.streams.get_mut(&task).expect("looked up above");
         match settled {
-            Some(true) if stream.taken < stream.made => {
-                (stream.taken, stream.in_hand) = (stream.taken + 1, true);
+            Some(true) if stream.account.take() => {
                 stream.awaited = stream.ahead.pop_front();
                 self.checks.streams.takes(task, version)?;
                 self.handles[handle] = Some(version);
@@ -270,11 +212,10 @@ impl World<'_> {
     /// The program wants no more of a stream: its producer ends at its next value.
     pub(crate) fn close_stream(&mut self, task: usize) -> Result<(), Fault> {
         let Some(stream) = self.streams.get_mut(&task) else { return Ok(()) };
-        if std::mem::replace(&mut stream.closed, true) {
+        if !stream.account.close() {
             return Ok(());
         }
-        let over = stream.over;
-        stream.kept.clear();
+        let over = stream.account.is_over();
         for version in std::mem::take(&mut stream.ahead) {
             self.checks.memory.unnamed(version);
             self.drive(Event::Forget { version })?;
@@ -298,7 +239,9 @@ impl World<'_> {
     /// reason. `false`: there is none.
     pub(crate) fn give_up_stream(&mut self) -> Result<bool, Fault> {
         let waits = |task: &usize, stream: &Stream| {
-            stream.stalled && !stream.closed && !stream.over && self.checks.streams.is_full(*task)
+            let account = &stream.account;
+            let waits = account.is_stalled() && !account.is_closed() && !account.is_over();
+            waits && self.checks.streams.is_full(*task)
         };
         let first = self.streams.iter().find(|(task, stream)| waits(task, stream));
         let Some(task) = first.map(|(task, _)| *task) else { return Ok(false) };
@@ -316,7 +259,7 @@ impl World<'_> {
     pub(crate) fn stream_is_over(&mut self, task: usize, well: bool) -> Result<(), Fault> {
         match self.streams.get_mut(&task) {
             Some(stream) => {
-                stream.over = true;
+                stream.account.end();
                 self.checks.streams.over(task, well)
             }
             None => Ok(()),
@@ -336,16 +279,17 @@ impl World<'_> {
         if yielding.credit.closed {
             return self.body_is_closed(number, serial);
         }
-        if yielding.number < yielding.credit.granted {
+        let credit = yielding.credit;
+        if yielding.number < credit.made || credit.spent < credit.granted {
             let interval = yielding.interval;
             self.later(interval, Happening::Yield(number, serial));
             return Ok(());
         }
         (yielding.waits, body.paused) = (true, true);
-        let (task, made) = (body.task, yielding.number);
+        let (task, granted) = (body.task, credit.granted);
         self.tell(|| format!("  body of task {task} stalls on e{number}"));
         self.checks.grants.body_over(task);
-        self.write_report(number, Message::Stalled { task, made });
+        self.write_report(number, Message::Stalled { task, granted });
         self.look_at_line(number)
     }
 
@@ -363,6 +307,7 @@ impl World<'_> {
         yielding.number += 1;
         let (task, value) = (body.task, handed(body.body.digest, at));
         if at >= yielding.credit.made {
+            yielding.credit.spent += yielding.plan.cost(at);
             self.write_report(number, Message::Yielded { task, number: at, value });
         }
         self.body_advances(number, serial)

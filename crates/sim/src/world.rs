@@ -506,7 +506,7 @@ impl<'a> World<'a> {
                 self.drive(Event::Paused { task: id, executor })
             }
             Message::Yielded { task, number, value } => self.yielded(*task, *number, *value),
-            Message::Stalled { task, made } => self.stalled(*task, executor, *made),
+            Message::Stalled { task, granted } => self.stalled(*task, executor, *granted),
             Message::Recalled { task } => {
                 let task = *task;
                 self.report.recalled += 1;

@@ -25,7 +25,7 @@ use crate::process::Kind;
 use crate::ring::{Consumer, Flag, Producer};
 use crate::sys::{self, Epoll, Linger};
 use crate::wire::{
-    Blob, Credit, Ended, FromWorker, List, Outcome, Run, ToWorker, RECORD_BYTES_MAX,
+    Blob, Credit, Ended, FromWorker, List, Outcome, Price, Run, ToWorker, RECORD_BYTES_MAX,
 };
 
 pub(super) const BELL_TAG: u64 = 0;
@@ -77,10 +77,6 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    fn new(credit: Credit) -> Self {
-        Self { credit, waits: false }
-    }
-
     fn grant(&mut self, granted: u64, closed: bool) {
         self.credit.granted = self.credit.granted.max(granted);
         self.credit.closed |= closed;
@@ -106,7 +102,7 @@ impl Inbox {
     /// A run has come. The driver may grant its stream more from now on, before it is begun.
     fn arrived(&mut self, claim: u64, record: Record, credit: Option<Credit>) {
         if let Some(credit) = credit {
-            self.streams.insert(claim, Stream::new(credit));
+            self.streams.insert(claim, Stream { credit, waits: false });
         }
         self.queue.push_back(Queued::Run { claim: Claim(claim), record });
     }
@@ -272,7 +268,14 @@ impl Shared {
         match ToWorker::decode(&buffer) {
             Ok(ToWorker::Run(it)) => run = Some((it.claim, About::new(&it))),
             Ok(ToWorker::RunPlaced { claim, offset, len }) => {
-                let credit = Credit { made: 0, granted: 0, closed: false };
+                // What its record says of a stream is added when it is begun.
+                let credit = Credit {
+                    made: 0,
+                    spent: 0,
+                    granted: 0,
+                    closed: false,
+                    price: Price { least: 0, most: 0 },
+                };
                 inbox.arrived(claim, Record::Placed { offset, len }, Some(credit));
             }
             Ok(ToWorker::Granted { claim, granted, closed }) => {
@@ -415,7 +418,10 @@ impl Shared {
     fn correct(&self, claim: Claim, stream: Option<Credit>) {
         let streams = &mut lock(&self.inbox).streams;
         match (stream, streams.get_mut(&claim.0)) {
-            (Some(sent), Some(producer)) => producer.grant(sent.granted, sent.closed),
+            (Some(sent), Some(producer)) => {
+                let heard = std::mem::replace(&mut producer.credit, sent);
+                producer.grant(heard.granted, heard.closed);
+            }
             _ => {
                 streams.remove(&claim.0);
             }
@@ -437,12 +443,20 @@ impl Shared {
         self.up_to_date().streams.get(&claim.0).map(|producer| producer.credit)
     }
 
-    /// Has a producer wait that has made so many values, unless it may make more.
-    pub(super) fn stall(&self, claim: Claim, made: u64) -> bool {
+    /// The producer of a stream has handed over a value: how far it may go now.
+    pub(super) fn spend(&self, claim: Claim, bytes: u64) -> Option<Credit> {
         let mut inbox = self.up_to_date();
-        let Some(producer) = inbox.streams.get_mut(&claim.0) else { return false };
-        producer.waits = producer.credit.granted <= made && !producer.credit.closed;
-        producer.waits
+        let credit = &mut inbox.streams.get_mut(&claim.0)?.credit;
+        credit.spent += credit.price.of(bytes);
+        Some(*credit)
+    }
+
+    /// Has a producer wait, unless it may make more. Gives what it knows that it may spend.
+    pub(super) fn stall(&self, claim: Claim) -> Option<u64> {
+        let mut inbox = self.up_to_date();
+        let producer = inbox.streams.get_mut(&claim.0)?;
+        producer.waits = producer.credit.is_used_up();
+        producer.waits.then_some(producer.credit.granted)
     }
 
     /// The record of a run that has been begun, from the heap.

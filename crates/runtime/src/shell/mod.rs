@@ -52,7 +52,7 @@ use drop_queue::DropQueue;
 pub(crate) use start::start;
 pub use start::StartError;
 pub(crate) use state::State;
-pub use streams::Stream;
+pub use streams::{Stream, StreamBuffer};
 pub use submit::{Call, FileUse, FunctionSpec, Input, Overrides, SpawnError, Spawned};
 
 /// What a forked child is told.

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::builtin::Builtin;
 use super::state::{Function, State, Task, Version};
-use super::streams::Stream;
+use super::streams::{Stream, StreamBuffer};
 use super::{SessionError, Shared};
 use crate::files::{new_file, way, FileDatum, FileError, PathKind};
 use crate::futures::{Core, Handle};
@@ -48,8 +48,8 @@ pub struct FunctionSpec {
     pub asynchronous: bool,
     /// How many values it returns.
     pub returns: u32,
-    /// Its one value is a stream, the producer of which may be ahead by so many.
-    pub buffer: Option<u32>,
+    /// Its one value is a stream, the producer of which may be ahead by so much.
+    pub buffer: Option<StreamBuffer>,
 }
 
 /// What one call does differently from its function.

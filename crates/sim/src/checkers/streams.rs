@@ -1,6 +1,6 @@
-//! Every value of a stream is handed over once and in order, and taken in that order; never more
-//! than its bound are not used up; a producer that ends well has handed over all, unless nobody
-//! wanted more.
+//! Every value of a stream is handed over once and in order, and taken in that order; none comes
+//! while those that are not used up cost as much as they may; a producer that ends well has handed
+//! over all, unless nobody wanted more.
 //!
 //! A value is used up once the program has come back after it and no task has it to read, or once
 //! it is gone. The account here counts readers by itself ([`Memory`]).
@@ -31,8 +31,10 @@ struct Stream {
 }
 
 impl Stream {
-    fn waiting(&self) -> usize {
-        self.values.iter().filter(|value| !value.used_up).count()
+    /// Whether its producer has to wait for its consumers.
+    fn is_full(&self) -> bool {
+        let waiting = self.values.iter().zip(0..).filter(|(value, _)| !value.used_up);
+        waiting.map(|(_, number)| self.plan.cost(number)).sum::<u64>() >= self.plan.buffer
     }
 }
 
@@ -72,11 +74,10 @@ impl Streams {
             let (made, over) = (stream.values.len(), stream.over);
             return fault(task, format!("value {number} comes after {made}, over: {over}"));
         }
-        stream.values.push(Value { version, used_up: false });
-        let waiting = stream.waiting();
-        if !stream.closed && waiting > stream.plan.buffer as usize {
-            return fault(task, format!("{waiting} values wait: {:?}", stream.plan));
+        if !stream.closed && stream.is_full() {
+            return fault(task, format!("value {number} comes too early: {:?}", stream.plan));
         }
+        stream.values.push(Value { version, used_up: false });
         match next {
             _ if !there => fault(task, format!("value {number} did not become {version:?}")),
             Some(next) if stream.values.iter().all(|value| value.version != next) => Ok(next),
@@ -121,7 +122,7 @@ impl Streams {
     /// Whether a producer has to wait for its consumers.
     pub fn is_full(&self, task: usize) -> bool {
         let stream = self.streams.get(&task);
-        stream.is_some_and(|stream| stream.waiting() >= stream.plan.buffer as usize)
+        stream.is_some_and(Stream::is_full)
     }
 
     /// The producer is over.
