@@ -121,6 +121,10 @@ sim: ## Run the scheduler on random programs with faults (SEEDS=2000)
 tiers: ## Simulate the published experiments on storage layers (OUT=folder)
 	cargo run --quiet --release --locked --package alongside-xtask -- tiers --out $(OUT)
 
+.PHONY: eager
+eager: ## Simulate the published scaling of eager release, 1 to 64 nodes (OUT=folder)
+	cargo run --quiet --release --locked --package alongside-xtask -- eager --out $(OUT)
+
 .PHONY: power
 power: ## Stop moves of files by kill -9 and loss of power, in a model (SEEDS=2000)
 	cargo run --quiet --release --locked --package alongside-xtask -- power --seeds $(SEEDS)

@@ -10,13 +10,15 @@
 //! `streams` and `mover` are the driver's side of streams and of files, `run` puts a seed through
 //! all that, [`seeds`] many, `shrink` makes a failing program small.
 //! [`experiment`] runs whole applications on [`storage`] with congestion, without faults; [`tiers`]
-//! does the same for storage layers, and `calendar` keeps their time. [`cli`], [`rate`] and
-//! [`experiment`] are what `cargo xtask sim`, `rate` and `experiment` call. [`power`] is a
-//! simulation of its own: files that move between layers while the power goes.
+//! does the same for storage layers, [`eager`] for values that are handed over early; `calendar`
+//! keeps their time. [`cli`], [`rate`], [`experiment`], [`tiers`] and [`eager`] are what `cargo
+//! xtask sim`, `rate` and so on call. [`power`] is a simulation of its own: files that move between
+//! layers while the power goes.
 #![forbid(unsafe_code)]
 
 mod calendar;
 pub mod checkers;
+pub mod eager;
 mod executor;
 pub mod experiment;
 pub mod faults;
@@ -27,6 +29,7 @@ mod mover;
 pub mod power;
 pub mod program;
 pub mod rate;
+mod rows;
 mod run;
 pub mod seeds;
 mod shrink;

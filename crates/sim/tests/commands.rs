@@ -49,6 +49,22 @@ fn tiers_refuses_what_it_does_not_know() {
 }
 
 #[test]
+fn eager_refuses_what_it_does_not_know_and_writes_its_rows() {
+    for line in ["blast", "--seed", "--seed x", "--nodes 0", "--compute -1", "--out"] {
+        assert!(same(sim::eager::cli(&args(line)), ExitCode::from(2)), "{line}");
+    }
+    assert!(same(sim::eager::cli(&args("--help")), ExitCode::SUCCESS));
+    let folder = std::env::temp_dir().join(format!("alongside-eager-{}", std::process::id()));
+    let line = format!("domains --nodes 2 --out {}", folder.display());
+    assert!(same(sim::eager::cli(&args(&line)), ExitCode::SUCCESS));
+    let rows = std::fs::read_to_string(folder.join("eager-simulated.json")).expect("written");
+    std::fs::remove_dir_all(&folder).expect("made above");
+    for row in ["domains_strong_1", "domains_strong_2", "domains_weak_1", "domains_weak_2"] {
+        assert!(rows.contains(&format!("\"{row}\"")), "{rows}");
+    }
+}
+
+#[test]
 fn experiment_refuses_what_it_does_not_know() {
     let none = |_: &Given| Err("there is no such file".to_string());
     let run = |line: &str| sim::experiment::cli(&args(line), &none);

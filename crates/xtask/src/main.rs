@@ -1,5 +1,5 @@
 //! The project's own commands: `cargo xtask tidy | diagrams | sim | power | rate |
-//! experiment | tiers`.
+//! experiment | tiers | eager`.
 
 mod diagrams;
 mod disks;
@@ -17,6 +17,7 @@ const USAGE: &str = "usage:
   cargo xtask rate                          scheduler events a second, from 10^3 to 10^6 tasks
   cargo xtask experiment [APPLICATION...]   published I/O experiments on modelled storage
   cargo xtask tiers [WORKLOAD...]           published experiments on storage layers
+  cargo xtask eager [WORKLOAD...]           published scaling of eager release, 1 to 64 nodes
 ";
 
 fn main() -> ExitCode {
@@ -54,6 +55,7 @@ fn command(arguments: &mut lexopt::Parser) -> Result<ExitCode, Box<dyn std::erro
         Some(Value(name)) if name == "power" => Ok(sim::power::cli(&rest(arguments)?)),
         Some(Value(name)) if name == "rate" => Ok(sim::rate::cli(&rest(arguments)?)),
         Some(Value(name)) if name == "tiers" => Ok(sim::tiers::cli(&rest(arguments)?)),
+        Some(Value(name)) if name == "eager" => Ok(sim::eager::cli(&rest(arguments)?)),
         Some(Value(name)) if name == "experiment" => {
             Ok(sim::experiment::cli(&rest(arguments)?, &disks::read))
         }

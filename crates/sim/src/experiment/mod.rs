@@ -7,7 +7,6 @@ pub mod disks;
 mod options;
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::process::ExitCode;
 
 use sched::{Bounds, Progress, Tuned, Tuning};
@@ -167,12 +166,6 @@ fn cases(options: &options::Options, disks: &[Disks], tell: &mut dyn FnMut(&Case
     rows
 }
 
-fn write_rows(folder: &Path, rows: &[String]) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    let text = format!("[\n  {}\n]\n", rows.join(",\n  "));
-    std::fs::write(folder.join("experiment.json"), text)
-}
-
 /// Runs the experiments; the exit code tells whether the arguments were understood and the rows
 /// were written. `read` finds the disks that a file describes, or says why it cannot.
 pub fn cli(args: &[String], read: &dyn Fn(&Given) -> Result<Disks, String>) -> ExitCode {
@@ -204,7 +197,8 @@ pub fn cli(args: &[String], read: &dyn Fn(&Given) -> Result<Disks, String>) -> E
         options.seed
     );
     let rows = cases(&options, &disks, &mut |case| println!("{}", case.table()));
-    match options.out.map_or(Ok(()), |folder| write_rows(&folder, &rows)) {
+    match options.out.map_or(Ok(()), |folder| crate::rows::write(&folder, "experiment.json", &rows))
+    {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("experiment: experiment.json cannot be written: {error}");

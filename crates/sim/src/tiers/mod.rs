@@ -4,7 +4,7 @@
 pub mod machine;
 pub mod workloads;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use sched::PolicyKind;
@@ -145,12 +145,6 @@ fn case(workload: &Workload, granted: bool, options: &Options) -> Vec<String> {
     rows
 }
 
-fn write_rows(folder: &Path, rows: &[String]) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    let text = format!("[\n  {}\n]\n", rows.join(",\n  "));
-    std::fs::write(folder.join(ROWS), text)
-}
-
 /// Runs the experiments; the exit code tells whether the arguments were understood and the rows
 /// were written.
 pub fn cli(args: &[String]) -> ExitCode {
@@ -187,7 +181,7 @@ pub fn cli(args: &[String]) -> ExitCode {
             rows.extend(case(&workload, granted, &options));
         }
     }
-    match options.out.as_deref().map_or(Ok(()), |folder| write_rows(folder, &rows)) {
+    match options.out.as_deref().map_or(Ok(()), |folder| crate::rows::write(folder, ROWS, &rows)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tiers: {ROWS} cannot be written: {error}");
