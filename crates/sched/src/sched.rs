@@ -164,6 +164,11 @@ impl Sched {
         self.graph.readers(version)
     }
 
+    /// Whether some compute executor has nothing to do.
+    pub fn has_idle(&self) -> bool {
+        self.executors.nodes.iter().any(|node| !node.idle.is_empty())
+    }
+
     /// How many tasks are where.
     pub fn counts(&self) -> Counts {
         self.counts

@@ -196,22 +196,26 @@ impl StreamAccount {
     }
 
     /// After an event: whether its consumers have used so much up that the producer is to go on.
-    pub fn feed(&mut self, readers: impl Fn(VersionId) -> Option<u32>) -> Feed {
+    /// One that stalled goes on when half of its budget is free, so that it does not take a
+    /// processor from its consumers for each value that they use up; or at once if some executor
+    /// is idle ([`crate::Sched::has_idle`]).
+    pub fn feed(&mut self, idle: bool, readers: impl Fn(VersionId) -> Option<u32>) -> Feed {
         if self.asked || !self.is_hungry() {
             return Feed::Wait;
         }
         self.drop_used_up(readers);
-        let may = self.may_spend();
-        if may <= self.granted.max(self.spent) {
+        let left = self.may_spend().saturating_sub(self.granted.max(self.spent));
+        if left == 0 {
             return Feed::Wait;
         }
-        if self.stalled {
-            self.asked = true;
-            return Feed::Resume;
-        }
-        match self.is_out() || (may - self.granted) * 2 >= self.budget {
-            true => Feed::Grant,
-            false => Feed::Wait,
+        let is_much = left * 2 >= self.budget;
+        match self.stalled {
+            true if is_much || idle => {
+                self.asked = true;
+                Feed::Resume
+            }
+            false if is_much || self.is_out() => Feed::Grant,
+            _ => Feed::Wait,
         }
     }
 }
@@ -270,11 +274,13 @@ mod tests {
 
         // A program that takes each value and comes back, and a producer that does what it is
         // told: it goes on as long as there are values, never with more than the budget before
-        // the last one, and stalls only when that is reached.
+        // the last one, and stalls only when that is reached; then at most half of it is left when
+        // it goes on, unless somebody is idle.
         #[test]
         fn a_producer_goes_on_within_its_budget(
             costs in proptest::collection::vec(1..5u64, 1..60),
             budget in 1..12u64,
+            idle in any::<bool>(),
         ) {
             let mut stream = StreamAccount::new(budget);
             let mut known = stream.granted();
@@ -283,7 +289,7 @@ mod tests {
                 if stream.spent() < known {
                     prop_assert!(budget > waiting, "{stream:?}");
                     stream.yielded(version(stream.made()), costs[stream.made() as usize]);
-                    prop_assert_eq!(stream.feed(|_| Some(0)), Feed::Wait);
+                    prop_assert_eq!(stream.feed(idle, |_| Some(0)), Feed::Wait);
                     continue;
                 }
                 prop_assert!(stream.stalls(known));
@@ -292,10 +298,11 @@ mod tests {
                 while feed == Feed::Wait {
                     prop_assert!(stream.take());
                     stream.come();
-                    feed = stream.feed(|_| Some(0));
+                    feed = stream.feed(idle, |_| Some(0));
                 }
                 prop_assert_eq!(feed, Feed::Resume);
-                prop_assert_eq!(stream.feed(|_| Some(0)), Feed::Wait, "it was asked");
+                prop_assert!(idle || (stream.may_spend() - stream.spent()) * 2 >= budget);
+                prop_assert_eq!(stream.feed(idle, |_| Some(0)), Feed::Wait, "it was asked");
                 known = stream.grant();
             }
         }
@@ -309,6 +316,6 @@ mod tests {
         assert!(!stream.close() && !stream.take() && !stream.stalls(u64::MAX));
         stream.yielded(version(1), 1);
         assert_eq!((stream.made(), stream.may_spend()), (2, 4));
-        assert_eq!(stream.feed(|_| None), Feed::Wait);
+        assert_eq!(stream.feed(true, |_| None), Feed::Wait);
     }
 }

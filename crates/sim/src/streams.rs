@@ -139,7 +139,8 @@ impl World<'_> {
 
     fn feed(&mut self, task: usize) -> Result<(), Fault> {
         let stream = self.streams.get_mut(&task).expect("listed");
-        match stream.account.feed(|version| self.sched.readers(version)) {
+        let idle = self.sched.has_idle();
+        match stream.account.feed(idle, |version| self.sched.readers(version)) {
             Feed::Wait => {}
             Feed::Resume => return self.drive(Event::Resume { task: self.task(task).id }),
             Feed::Grant => self.grant_more(task),

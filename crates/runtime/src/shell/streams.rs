@@ -160,7 +160,8 @@ impl State {
     /// Lets the producer of a stream go on if its consumers have used values up.
     fn feed(&mut self, id: TaskId) {
         let Some(stream) = self.streams.get_mut(&id.to_bits()) else { return };
-        match stream.account.feed(|version| self.sched.readers(version)) {
+        let idle = self.sched.has_idle();
+        match stream.account.feed(idle, |version| self.sched.readers(version)) {
             Feed::Wait => {}
             Feed::Resume => {
                 self.sched.handle(exec::now_ns(), Event::Resume { task: id }, &mut self.out);
