@@ -13,8 +13,9 @@ from bench.common.style import Axes
 from bench.eager import rows
 from bench.eager.cases import LAZY, OURS, RAY, STREAM, Overhead, Work
 
-WIDTH, HEIGHT = 13.0, 7.6
+WIDTH, HEIGHT = 13.0, 11.0
 CHARS_AN_INCH = 18
+NEAR = 1.15
 LAZY_COLOUR = "#7d9bb5"
 RAY_COLOUR = "#edae49"
 STREAM_COLOUR = "#66a182"
@@ -85,6 +86,7 @@ def _totals(panel: Axes, works: Sequence[Work], samples: rows.Samples) -> None:
     height, labels = 0.26, []
     for at, work in enumerate(works):
         labels.append(work.name)
+        ideal = rows.sample(samples, f"{work.name}:ideal", LAZY).median
         for place, contender in enumerate((LAZY, OURS, RAY)):
             value = rows.sample(samples, work.name, contender).median
             if value is None:
@@ -92,8 +94,9 @@ def _totals(panel: Axes, works: Sequence[Work], samples: rows.Samples) -> None:
             y = at + (place - 1) * height
             label = contender if contender not in panel.get_legend_handles_labels()[1] else None
             panel.barh(y, value, height, color=COLOURS[contender], label=label)
-            panel.text(value, y, f" {value:.2f}", va="center", fontsize=7)
-        ideal = rows.sample(samples, f"{work.name}:ideal", LAZY).median
+            # Not under the line of the ideal.
+            beside = ideal if ideal is not None and value <= ideal <= NEAR * value else value
+            panel.text(beside, y, f" {value:.2f}", va="center", fontsize=6.5)
         if ideal is not None:
             panel.plot([ideal, ideal], [at - 0.42, at + 0.42], color="black", linewidth=1.2)
     panel.set_yticks(range(len(labels)), labels)
