@@ -43,12 +43,6 @@ impl Executor {
         self.sent.find_mut(task).or_else(|| self.aside.get_mut(&task))
     }
 
-    fn take_aside(&mut self, task: TaskId) -> Option<Sent> {
-        let sent = self.aside.remove(&task)?;
-        self.stalled -= usize::from(sent.stalls);
-        Some(Sent { stalls: false, ..sent })
-    }
-
     fn free_slots(&self) -> u32 {
         if self.retiring || !self.kind.is_io() {
             return 0;
@@ -339,11 +333,20 @@ impl Executors {
     pub(crate) fn set_aside(&mut self, id: ExecutorId, task: TaskId, stalls: bool) {
         if let Some(sent) = self.take(id, task) {
             self.halted += u32::from(sent.halted);
-            self.change(id, |executor| {
-                executor.aside.insert(task, Sent { stalls, ..sent });
-                executor.stalled += usize::from(stalls);
-            });
+            let executor = self.all.get_mut(&id).expect("it held the task");
+            executor.aside.insert(task, Sent { stalls, ..sent });
+            if stalls {
+                self.change(id, |executor| executor.stalled += 1);
+            }
         }
+    }
+
+    fn take_aside(&mut self, id: ExecutorId, task: TaskId) -> Option<Sent> {
+        let sent = self.all.get_mut(&id)?.aside.remove(&task)?;
+        if sent.stalls {
+            self.change(id, |executor| executor.stalled -= 1);
+        }
+        Some(Sent { stalls: false, ..sent })
     }
 
     /// Notes whether a task goes on by itself.
@@ -368,9 +371,9 @@ impl Executors {
     pub(crate) fn pop_resumed(&mut self) -> Option<(ExecutorId, TaskId)> {
         let found = self.resuming.iter().copied().find(|id| self.has_room_again(*id))?;
         let task = self.all[&found].resuming[0];
+        let sent = self.take_aside(found, task).expect("set aside before");
         self.change(found, |executor| {
             executor.resuming.pop_front();
-            let sent = executor.take_aside(task).expect("set aside before");
             executor.sent.push(sent);
         });
         self.no_longer_resuming(found);
@@ -414,12 +417,10 @@ impl Executors {
 
     /// Takes a task off an executor.
     pub(crate) fn take(&mut self, id: ExecutorId, task: TaskId) -> Option<Sent> {
-        let executor = self.all.get(&id)?;
-        let mut sent = None;
-        if executor.aside.contains_key(&task) {
-            self.change(id, |executor| sent = executor.take_aside(task));
+        let mut sent = self.take_aside(id, task);
+        if sent.is_some() {
             self.wants_no_more(id, task);
-        } else if executor.sent.contains(task) {
+        } else if self.all.get(&id)?.sent.contains(task) {
             self.change(id, |executor| sent = executor.sent.take(task));
         }
         self.halted -= u32::from(sent.is_some_and(|sent| sent.halted));
