@@ -16,6 +16,7 @@ from bench.eager.cases import LAZY, OURS, RAY, STREAM, Overhead, Work
 WIDTH, HEIGHT = 13.0, 11.0
 CHARS_AN_INCH = 18
 NEAR = 1.15
+"""A bar whose label would lie under a line that is so many times as far."""
 LAZY_COLOUR = "#7d9bb5"
 RAY_COLOUR = "#edae49"
 STREAM_COLOUR = "#66a182"

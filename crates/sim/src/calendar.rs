@@ -3,8 +3,12 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
-use sched::{Event, ExecutorId, Kind, NodeId};
+use sched::{
+    Access, Constraint, Direction, Event, ExecutorId, FunctionId, Instruction, Kind, NodeId,
+    OnFailure, Region, Sched, Target, TaskSpec, Tuning, VersionId,
+};
 
 use crate::storage::Disk;
 
@@ -67,8 +71,17 @@ impl Calendar {
 pub(crate) trait Machine {
     fn calendar(&mut self) -> &mut Calendar;
 
+    fn sched(&mut self) -> &mut Sched;
+
+    /// Does what the scheduler says.
+    fn carry_out(&mut self, out: Vec<Instruction>);
+
     /// Tells the scheduler something, and does what it says.
-    fn drive(&mut self, event: Event);
+    fn drive(&mut self, event: Event) {
+        let (now, mut out) = (self.calendar().now, Vec::new());
+        self.sched().handle(now, event, &mut out);
+        self.carry_out(out);
+    }
 
     /// What has this number ends now.
     fn ends(&mut self, number: usize);
@@ -112,4 +125,29 @@ pub(crate) fn start_executors(
             machine.drive(Event::ExecutorUp { executor, kind, node, slots, extra: 0 });
         }
     }
+}
+
+/// A task of a function that returns a value, reads nothing and asks for nothing.
+pub(crate) fn task(function: u32, kind: Kind) -> TaskSpec {
+    TaskSpec {
+        function: FunctionId(function),
+        name: Arc::from("task"),
+        kind,
+        cpus: u32::from(kind == Kind::Compute),
+        priority: 0,
+        retries: 0,
+        timeout: None,
+        on_failure: OnFailure::Fail,
+        constraint: Constraint::default(),
+        tuning: Tuning::Static,
+        returns: 1,
+        accesses: Vec::new(),
+        produces: 0,
+        layer: None,
+    }
+}
+
+/// That a task reads a version.
+pub(crate) fn reads(version: VersionId) -> Access {
+    Access { target: Target::Version(version), region: Region::Whole, direction: Direction::In }
 }

@@ -18,6 +18,7 @@
 
 mod calendar;
 pub mod checkers;
+mod command;
 pub mod eager;
 mod executor;
 pub mod experiment;
@@ -29,7 +30,6 @@ mod mover;
 pub mod power;
 pub mod program;
 pub mod rate;
-mod rows;
 mod run;
 pub mod seeds;
 mod shrink;

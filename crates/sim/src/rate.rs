@@ -266,16 +266,9 @@ fn tasks_max(args: &[String]) -> Result<usize, String> {
 
 /// Prints the table; the exit code tells whether the arguments were understood.
 pub fn cli(args: &[String]) -> ExitCode {
-    if args.iter().any(|arg| arg == "--help" || arg == "-h") {
-        println!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    let most = match tasks_max(args) {
+    let most = match crate::command::options("rate", USAGE, args, tasks_max) {
         Ok(most) => most,
-        Err(message) => {
-            eprintln!("rate: {message}\n{USAGE}");
-            return ExitCode::from(2);
-        }
+        Err(code) => return code,
     };
     println!("scheduler only, no-op executors, one thread; an event is a submission, an end or a");
     println!(

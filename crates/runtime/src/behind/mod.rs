@@ -48,7 +48,7 @@ use state::State;
 pub const PIECE_BYTES_MAX: usize = 4 << 20;
 
 /// From this size on another thread helps to copy a write: one does not use all the bandwidth of
-/// the memory, and starting a thread takes as long as copying some 200 KiB.
+/// the memory. For less it is hardly worth starting.
 const HELPED_BYTES_MIN: usize = 16 << 20;
 
 /// Blocks of memory that nobody used for so long are given back.

@@ -27,15 +27,14 @@ pub enum StreamBuffer {
 }
 
 const AUTOMATIC_BYTES: u64 = 16 << 20;
-const AUTOMATIC_VALUES: [u64; 2] = [16, 1024];
+const AUTOMATIC_PRICE: Price = Price { least: AUTOMATIC_BYTES / 1024, most: AUTOMATIC_BYTES / 16 };
 
 impl StreamBuffer {
     /// What all values that are not used up may cost, and what one costs.
     fn budget(self) -> (u64, Price) {
-        let [least, most] = AUTOMATIC_VALUES.map(|values| AUTOMATIC_BYTES / values);
         match self {
             StreamBuffer::Values(values) => (values.into(), Price { least: 1, most: 1 }),
-            StreamBuffer::Automatic => (AUTOMATIC_BYTES, Price { least: most, most: least }),
+            StreamBuffer::Automatic => (AUTOMATIC_BYTES, AUTOMATIC_PRICE),
         }
     }
 }

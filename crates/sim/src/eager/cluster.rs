@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use sched::{
-    Access, Config, Constraint, Direction, Event, ExecutorId, FunctionId, Instruction, Kind,
-    NodeId, OnFailure, Outcome, Region, Sched, Target, TaskId, TaskSpec, Tuning, VersionId,
+    Config, Event, ExecutorId, Instruction, Kind, NodeId, Outcome, Sched, TaskId, TaskSpec,
+    VersionId,
 };
 
 use super::workloads::{Generator, Program, PROCESSORS};
@@ -88,26 +88,10 @@ impl<'a> Machine<'a> {
     }
 
     fn submit(&mut self, kind: Kind, task: Task, after: Option<VersionId>) -> Vec<VersionId> {
-        let read = |version: VersionId| Access {
-            target: Target::Version(version),
-            region: Region::Whole,
-            direction: Direction::In,
-        };
         let spec = TaskSpec {
-            function: FunctionId(u32::from(task.generator.is_none())),
-            name: Arc::from("task"),
-            kind,
-            cpus: u32::from(kind == Kind::Compute),
-            priority: 0,
-            retries: 0,
-            timeout: None,
-            on_failure: OnFailure::Fail,
-            constraint: Constraint::default(),
-            tuning: Tuning::Static,
             returns: task.returns,
-            accesses: after.into_iter().map(read).collect(),
-            produces: 0,
-            layer: None,
+            accesses: after.into_iter().map(calendar::reads).collect(),
+            ..calendar::task(u32::from(task.generator.is_none()), kind)
         };
         let mut out = Vec::new();
         let taken = self.sched.submit(0, &spec, &mut out).expect("nothing is wrong");
@@ -119,37 +103,20 @@ impl<'a> Machine<'a> {
 
     /// All generators first, as a program would call them, then what is done with their values.
     fn submit_all(&mut self) {
-        let called: Vec<Vec<VersionId>> = (0..self.program.generators.len())
-            .map(|number| {
-                let Generator { io_node, there_ns, .. } = &self.program.generators[number];
-                let kind = if io_node.is_some() { Kind::Io } else { Kind::Compute };
-                let (ns, returns) = (self.program.generators[number].ns(), there_ns.len() as u32);
-                self.submit(
-                    kind,
-                    Task { ns, returns, generator: Some(number), running: None },
-                    None,
-                )
-            })
-            .collect();
-        for (generator, values) in self.program.generators.iter().zip(called) {
+        let program = self.program;
+        let mut call = |(number, generator): (usize, &Generator)| {
+            let kind = if generator.io_node.is_some() { Kind::Io } else { Kind::Compute };
+            let (ns, returns) = (generator.ns(), generator.there_ns.len() as u32);
+            let task = Task { ns, returns, generator: Some(number), running: None };
+            self.submit(kind, task, None)
+        };
+        let called: Vec<_> = program.generators.iter().enumerate().map(&mut call).collect();
+        for (generator, values) in program.generators.iter().zip(called) {
             for (value, chain) in values.into_iter().zip(&generator.consumers) {
                 chain.iter().fold(value, |before, ns| {
                     let task = Task { ns: *ns, returns: 1, generator: None, running: None };
                     self.submit(Kind::Compute, task, Some(before))[0]
                 });
-            }
-        }
-    }
-
-    fn carry_out(&mut self, out: Vec<Instruction>) {
-        for instruction in out {
-            match instruction {
-                Instruction::Run { task, executor, .. } => self.run(task, executor),
-                Instruction::Forgotten { failure, .. } => {
-                    assert!(failure.is_none(), "nothing fails");
-                    self.over += 1;
-                }
-                _ => {}
             }
         }
     }
@@ -196,10 +163,21 @@ impl calendar::Machine for Machine<'_> {
         &mut self.calendar
     }
 
-    fn drive(&mut self, event: Event) {
-        let mut out = Vec::new();
-        self.sched.handle(self.calendar.now, event, &mut out);
-        self.carry_out(out);
+    fn sched(&mut self) -> &mut Sched {
+        &mut self.sched
+    }
+
+    fn carry_out(&mut self, out: Vec<Instruction>) {
+        for instruction in out {
+            match instruction {
+                Instruction::Run { task, executor, .. } => self.run(task, executor),
+                Instruction::Forgotten { failure, .. } => {
+                    assert!(failure.is_none(), "nothing fails");
+                    self.over += 1;
+                }
+                _ => {}
+            }
+        }
     }
 
     fn ends(&mut self, number: usize) {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use self::workloads::{domains, warc, Program, Scaling, PROCESSORS};
+use crate::command;
 
 const USAGE: &str = "usage: cargo xtask eager [WORKLOAD...] [options]
   WORKLOAD     warc, domains (default: both)
@@ -113,16 +114,9 @@ fn table(name: &str, make: Make, compute: f64, scaling: Scaling, options: &Optio
 /// Runs the experiments; the exit code tells whether the arguments were understood and the rows
 /// were written.
 pub fn cli(args: &[String]) -> ExitCode {
-    if args.iter().any(|arg| arg == "--help" || arg == "-h") {
-        println!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    let options = match parse(args) {
+    let options = match command::options("eager", USAGE, args, parse) {
         Ok(options) => options,
-        Err(message) => {
-            eprintln!("eager: {message}\n{USAGE}");
-            return ExitCode::from(2);
-        }
+        Err(code) => return code,
     };
     println!(
         "simulated: nodes of {PROCESSORS} processors; `over best`: eager over its generators or \
@@ -138,11 +132,5 @@ pub fn cli(args: &[String]) -> ExitCode {
             }
         }
     }
-    match options.out.as_deref().map_or(Ok(()), |folder| crate::rows::write(folder, ROWS, &rows)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("eager: {ROWS} cannot be written: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    command::write_rows("eager", options.out.as_deref(), ROWS, &rows)
 }

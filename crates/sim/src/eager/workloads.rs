@@ -56,8 +56,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// No run can be shorter: the longest generator and the shortest work after its last value,
-    /// or all that is computed over all processors.
+    /// No run can be shorter: the longest generator, or all that is computed over all processors.
     pub fn least_ns(&self) -> u64 {
         let longest = self.generators.iter().map(Generator::ns).max().unwrap_or(0);
         let computing = self.generators.iter().filter(|generator| generator.io_node.is_none());

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use graph::{Access, Direction, Region, Target, TaskId, VersionId};
+use graph::{TaskId, VersionId};
 use sched::{
-    Config, Constraint, Event, ExecutorId, FunctionId, Instruction, Kind, Layer, LayerId, NodeId,
-    OnFailure, Outcome, Sched, TaskSpec, Tuned, Tuning,
+    Config, Constraint, Event, ExecutorId, Instruction, Kind, Layer, LayerId, NodeId, Outcome,
+    Sched, TaskSpec, Tuned, Tuning,
 };
 
 use super::applications::{Application, Work};
@@ -112,16 +112,6 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    fn carry_out(&mut self, out: Vec<Instruction>) {
-        for instruction in out {
-            match instruction {
-                Instruction::Run { task, executor, layer, .. } => self.run(task, executor, layer),
-                Instruction::Forgotten { .. } => self.over += 1,
-                _ => {}
-            }
-        }
-    }
-
     fn start_executors(&mut self) {
         let (constrained, unconstrained) = self.application.io_executors;
         let slots = match self.policy {
@@ -139,26 +129,16 @@ impl<'a> Cluster<'a> {
             Policy::Tuned(tuning) if io => (0, tuning),
             _ => (0, Tuning::Static),
         };
-        let reads = task.after.iter().map(|before| Access {
-            target: Target::Version(self.outputs[*before].expect("it was submitted before")),
-            region: Region::Whole,
-            direction: Direction::In,
-        });
+        let reads = task
+            .after
+            .iter()
+            .map(|before| calendar::reads(self.outputs[*before].expect("it was submitted before")));
         TaskSpec {
-            function: FunctionId(task.function as u32),
             name: Arc::from(self.application.functions[task.function]),
-            kind: if io { Kind::Io } else { Kind::Compute },
-            cpus: u32::from(!io),
-            priority: 0,
-            retries: 0,
-            timeout: None,
-            on_failure: OnFailure::Fail,
             constraint: Constraint { bandwidth, ..Constraint::default() },
             tuning,
-            returns: 1,
             accesses: reads.collect(),
-            produces: 0,
-            layer: None,
+            ..calendar::task(task.function as u32, if io { Kind::Io } else { Kind::Compute })
         }
     }
 
@@ -166,7 +146,6 @@ impl<'a> Cluster<'a> {
         for number in 0..self.application.tasks.len() {
             let spec = self.spec(number);
             let mut out = Vec::new();
-            self.events += 1;
             let taken =
                 self.sched.submit(self.calendar.now, &spec, &mut out).expect("nothing is wrong");
             self.numbers.insert(taken.task, number);
@@ -195,11 +174,19 @@ impl Machine for Cluster<'_> {
         &mut self.calendar
     }
 
-    fn drive(&mut self, event: Event) {
-        let mut out = Vec::new();
+    fn sched(&mut self) -> &mut Sched {
+        &mut self.sched
+    }
+
+    fn carry_out(&mut self, out: Vec<Instruction>) {
         self.events += 1;
-        self.sched.handle(self.calendar.now, event, &mut out);
-        self.carry_out(out);
+        for instruction in out {
+            match instruction {
+                Instruction::Run { task, executor, layer, .. } => self.run(task, executor, layer),
+                Instruction::Forgotten { .. } => self.over += 1,
+                _ => {}
+            }
+        }
     }
 
     fn ends(&mut self, number: usize) {

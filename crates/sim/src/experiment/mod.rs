@@ -15,6 +15,7 @@ use self::applications::Application;
 use self::cluster::{Outcomes, Policy, Storage};
 use self::disks::Disks;
 pub use self::options::Given;
+use crate::command;
 use crate::storage::Weather;
 
 const MB: u64 = 1_000_000;
@@ -169,16 +170,9 @@ fn cases(options: &options::Options, disks: &[Disks], tell: &mut dyn FnMut(&Case
 /// Runs the experiments; the exit code tells whether the arguments were understood and the rows
 /// were written. `read` finds the disks that a file describes, or says why it cannot.
 pub fn cli(args: &[String], read: &dyn Fn(&Given) -> Result<Disks, String>) -> ExitCode {
-    if args.iter().any(|arg| arg == "--help" || arg == "-h") {
-        println!("{}", options::USAGE);
-        return ExitCode::SUCCESS;
-    }
-    let options = match options::parse(args) {
+    let options = match command::options("experiment", options::USAGE, args, options::parse) {
         Ok(options) => options,
-        Err(message) => {
-            eprintln!("experiment: {message}\n{}", options::USAGE);
-            return ExitCode::from(2);
-        }
+        Err(code) => return code,
     };
     let disks = match options.given.as_ref().map(read) {
         None => Disks::all_published(),
@@ -197,12 +191,5 @@ pub fn cli(args: &[String], read: &dyn Fn(&Given) -> Result<Disks, String>) -> E
         options.seed
     );
     let rows = cases(&options, &disks, &mut |case| println!("{}", case.table()));
-    match options.out.map_or(Ok(()), |folder| crate::rows::write(&folder, "experiment.json", &rows))
-    {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("experiment: experiment.json cannot be written: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    command::write_rows("experiment", options.out.as_deref(), "experiment.json", &rows)
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use graph::{Access, DatumId, DatumKind, Direction, Region, Target, TaskId, VersionId};
 use sched::{
-    Config, Constraint, Event, ExecutorId, FunctionId, Instruction, Kind, Layer, LayerId, NodeId,
-    OnFailure, Outcome, PolicyKind, Sched, TaskSpec, Tuning,
+    Config, Constraint, Event, ExecutorId, Instruction, Kind, Layer, LayerId, NodeId, Outcome,
+    PolicyKind, Sched, TaskSpec,
 };
 
 use super::workloads::Workload;
@@ -152,30 +152,6 @@ impl Machine {
         }
     }
 
-    fn carry_out(&mut self, out: Vec<Instruction>) {
-        for instruction in out {
-            match instruction {
-                Instruction::Run { task, executor, layer, .. } => self.run(task, executor, layer),
-                Instruction::Forgotten { failure, .. } => {
-                    assert!(failure.is_none(), "nothing fails");
-                    self.over += 1;
-                }
-                Instruction::Move { datum, to, .. } => {
-                    let to = to.expect("homes are on the shared layer").0 as usize;
-                    let bytes = self.bytes[&datum];
-                    self.moves.push((datum, Moving { to, bytes, left: bytes }));
-                    self.next_chunk(self.moves.len() - 1);
-                }
-                Instruction::HoldMoves { hold } => {
-                    self.held = hold;
-                    let paused = if hold { Vec::new() } else { std::mem::take(&mut self.paused) };
-                    paused.into_iter().for_each(|at| self.next_chunk(at));
-                }
-                _ => {}
-            }
-        }
-    }
-
     /// A move goes on, unless it is held.
     fn next_chunk(&mut self, at: usize) {
         if self.held {
@@ -244,12 +220,8 @@ impl Machine {
     /// A task that reads versions, and computes or writes.
     fn submit(&mut self, function: u32, ns: u64, bytes: u64, after: &[VersionId]) -> VersionId {
         let io = bytes > 0;
-        let read = |version: &VersionId| Access {
-            target: Target::Version(*version),
-            region: Region::Whole,
-            direction: Direction::In,
-        };
-        let mut accesses: Vec<Access> = after.iter().map(read).collect();
+        let mut accesses: Vec<Access> =
+            after.iter().map(|version| calendar::reads(*version)).collect();
         let file = io.then(|| self.sched.add_datum(DatumKind::InPlace, None).expect("a new one"));
         accesses.extend(file.map(|file| Access {
             target: Target::Datum(file),
@@ -257,21 +229,10 @@ impl Machine {
             direction: Direction::Out,
         }));
         let spec = TaskSpec {
-            function: FunctionId(function),
-            name: Arc::from("task"),
-            kind: if io { Kind::Io } else { Kind::Compute },
-            cpus: u32::from(!io),
-            priority: 0,
-            retries: 0,
-            timeout: None,
-            on_failure: OnFailure::Fail,
             // As published: as much bandwidth as there are bytes to write.
             constraint: Constraint { bandwidth: bytes, size: bytes, ..Constraint::default() },
-            tuning: Tuning::Static,
-            returns: 1,
             accesses,
-            produces: 0,
-            layer: None,
+            ..calendar::task(function, if io { Kind::Io } else { Kind::Compute })
         };
         let mut out = Vec::new();
         let taken = self.sched.submit(0, &spec, &mut out).expect("nothing is wrong");
@@ -311,10 +272,32 @@ impl calendar::Machine for Machine {
         &mut self.calendar
     }
 
-    fn drive(&mut self, event: Event) {
-        let mut out = Vec::new();
-        self.sched.handle(self.calendar.now, event, &mut out);
-        self.carry_out(out);
+    fn sched(&mut self) -> &mut Sched {
+        &mut self.sched
+    }
+
+    fn carry_out(&mut self, out: Vec<Instruction>) {
+        for instruction in out {
+            match instruction {
+                Instruction::Run { task, executor, layer, .. } => self.run(task, executor, layer),
+                Instruction::Forgotten { failure, .. } => {
+                    assert!(failure.is_none(), "nothing fails");
+                    self.over += 1;
+                }
+                Instruction::Move { datum, to, .. } => {
+                    let to = to.expect("homes are on the shared layer").0 as usize;
+                    let bytes = self.bytes[&datum];
+                    self.moves.push((datum, Moving { to, bytes, left: bytes }));
+                    self.next_chunk(self.moves.len() - 1);
+                }
+                Instruction::HoldMoves { hold } => {
+                    self.held = hold;
+                    let paused = if hold { Vec::new() } else { std::mem::take(&mut self.paused) };
+                    paused.into_iter().for_each(|at| self.next_chunk(at));
+                }
+                _ => {}
+            }
+        }
     }
 
     fn ends(&mut self, number: usize) {

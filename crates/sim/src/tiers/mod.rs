@@ -11,6 +11,7 @@ use sched::PolicyKind;
 
 use self::machine::{Figures, Way};
 use self::workloads::Workload;
+use crate::command;
 
 const USAGE: &str = "usage: cargo xtask tiers [WORKLOAD...] [options]
   WORKLOAD     hmmer, references, synthetic (default: all)
@@ -148,16 +149,9 @@ fn case(workload: &Workload, granted: bool, options: &Options) -> Vec<String> {
 /// Runs the experiments; the exit code tells whether the arguments were understood and the rows
 /// were written.
 pub fn cli(args: &[String]) -> ExitCode {
-    if args.iter().any(|arg| arg == "--help" || arg == "-h") {
-        println!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    let options = match parse(args) {
+    let options = match command::options("tiers", USAGE, args, parse) {
         Ok(options) => options,
-        Err(message) => {
-            eprintln!("tiers: {message}\n{USAGE}");
-            return ExitCode::from(2);
-        }
+        Err(code) => return code,
     };
     println!(
         "simulated: {} nodes of {} processors; nvram of {} GB and ssd of {} GB in each, a shared \
@@ -181,11 +175,5 @@ pub fn cli(args: &[String]) -> ExitCode {
             rows.extend(case(&workload, granted, &options));
         }
     }
-    match options.out.as_deref().map_or(Ok(()), |folder| crate::rows::write(folder, ROWS, &rows)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("tiers: {ROWS} cannot be written: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    command::write_rows("tiers", options.out.as_deref(), ROWS, &rows)
 }
