@@ -7,11 +7,13 @@ processes. The computation of a step is calibrated from a run without the connec
 from __future__ import annotations
 
 import argparse
+import functools
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -20,11 +22,15 @@ from bench.common import machine, report
 from bench.common.interleave import Run, run_once, run_rounds
 from bench.common.progress import steps
 from bench.common.report import Row
-from bench.hdf5.cases import CALLS, NATIVE, OURS, Case, cases, contenders
+from bench.common.sample import Sample
+from bench.common.slow_disk import SlowDiskUnavailableError, kernel_disk
+from bench.hdf5.cases import CALLS, NATIVE, OURS, SLOW, Case, cases, contenders
 from bench.hdf5.picture import draw
 from bench.hdf5.rows import Samples, hidden, of_case, sample, summary
 
 TIMEOUT_S = 300.0
+#: Programs of milliseconds are run so many times as often: a median of three says little of them.
+SHORT_TIMES = 4
 FIGURES = ("io_s", "last_s", "total_s")
 
 
@@ -63,6 +69,20 @@ def calibrated(case: Case, folder: Path) -> Case:
     if isinstance(io_s, str):
         raise SystemExit(f"bench.hdf5: {case.name} without the connector {io_s}")
     return case.with_compute(io_s)
+
+
+@contextmanager
+def places(chosen: Sequence[Case], folder: Path, console: Console) -> Iterator[dict[int, Path]]:
+    """Folders by the bandwidth of their disk; the emulated one is not there where it cannot be."""
+    room = 2 * max((case.total_bytes for case in chosen if case.bandwidth), default=0)
+    with ExitStack() as stack:
+        found = {0: folder}
+        if room:
+            try:
+                found[SLOW] = stack.enter_context(kernel_disk(folder, SLOW, room)).folder
+            except SlowDiskUnavailableError as reason:
+                console.print(f"no emulated disk, so no case of it: {reason}")
+        yield found
 
 
 def print_table(console: Console, chosen: Sequence[Case], samples: Samples) -> None:
@@ -104,6 +124,28 @@ def tell_summary(console: Console, rows: Sequence[Row]) -> list[str]:
     return missed
 
 
+def measure(
+    chosen: Sequence[Case], folders: Mapping[int, Path], repetitions: int, console: Console
+) -> Samples:
+    """Runs all cases, each one's contenders in turns."""
+    times = {case: repetitions * (SHORT_TIMES if case.is_short else 1) for case in chosen}
+    samples: dict[str, Mapping[str, Sample]] = {}
+    with steps(console, sum(len(contenders(case)) * times[case] + 1 for case in chosen)) as tell:
+        for case in chosen:
+            tell(f"calibration {case.name}")
+            folder = folders[case.bandwidth]
+            now = calibrated(case, folder)
+            runs = [run_of(who, now, folder) for who in contenders(case)]
+            told = functools.partial(tell_run, tell, case)
+            samples |= run_rounds([runs], times[case], told)
+    return samples
+
+
+def tell_run(tell: Callable[[str], None], case: Case, run: Run, number: int) -> None:
+    """What is running."""
+    tell(f"{case.name} {run.contender} {number}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, tell, write; the exit code."""
     options = parse(arguments)
@@ -112,19 +154,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="hdf5-", dir=options.folder.resolve()))
     chosen = [c for c in cases(options.quick, options.scale) if c.name.startswith(options.only)]
-    runs = sum(len(contenders(case)) for case in chosen) * options.repetitions
     try:
-        with steps(console, runs + len(chosen)) as tell:
-            groups = []
-            for case in chosen:
-                tell(f"calibration {case.name}")
-                case_now = calibrated(case, folder)
-                groups.append([run_of(who, case_now, folder) for who in contenders(case)])
-            samples = run_rounds(
-                groups,
-                options.repetitions,
-                lambda run, number: tell(f"{run.rows[0].split(':')[0]} {run.contender} {number}"),
-            )
+        with places(chosen, folder, console) as folders:
+            chosen = [case for case in chosen if case.bandwidth in folders]
+            samples = measure(chosen, folders, options.repetitions, console)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     rows = summary(chosen, samples)
@@ -133,7 +166,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(f"{machine.describe()}. {disturbance.text()}")
     report.write_json(options.out / "hdf5.json", [*(of_case(c, samples) for c in chosen), *rows])
     note = (
-        f"{machine.describe()}; medians of {options.repetitions}. A step is flushed and synced "
+        f"{machine.describe()}; medians of {options.repetitions} (programs under 100 MB: "
+        f"{options.repetitions * SHORT_TIMES}). A step is flushed and synced "
         "after its computation. cN: computation of N % of the I/O time between the steps."
     )
     draw(chosen, samples, options.out / "hdf5.png", note)

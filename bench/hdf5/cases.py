@@ -26,6 +26,11 @@ FLOAT_BYTES = 4
 MB = 1 << 20
 #: Written without computation only: overheads show there, and it takes long.
 LARGEST_MB = 128
+#: Bytes/s of the emulated disk: what a process may have of a parallel file system. It is the same
+#: every time, which a disk that is shared with others is not.
+SLOW = 200_000_000
+SLOW_MB = 16
+SHORT_BYTES_MAX = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,8 @@ class Case:
 
     `share` is the time of a step's computation over that of its I/O without the connector; there
     is none after the last step. Every process writes a file of its own. Where `lends` is false
-    only the unchanged program is the question, not one that keeps its buffers.
+    only the unchanged program is the question, not one that keeps its buffers. A `bandwidth`
+    (bytes/s) is that of an emulated disk; 0: the disk that is there.
     """
 
     name: str
@@ -50,6 +56,17 @@ class Case:
     compute_s: float = 0.0
     is_read: bool = False
     lends: bool = True
+    bandwidth: int = 0
+
+    @property
+    def total_bytes(self) -> int:
+        """Of all datasets."""
+        return self.steps * self.datasets * self.dataset_bytes * self.processes
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it takes milliseconds."""
+        return self.total_bytes < SHORT_BYTES_MAX
 
     @property
     def is_data(self) -> bool:
@@ -88,6 +105,8 @@ def cases(quick: bool, scale: float) -> list[Case]:
         for size in ((16,) if quick else (8, 64))
         for share in shares
     ]
+    slow = Case(f"slow_write_5x{SLOW_MB}_c150", steps, 5, SLOW_MB * MB, share=1.5, bandwidth=SLOW)
+    result += [slow, replace(slow, name=f"slow_read_5x{SLOW_MB}_c150", is_read=True)]
     counts = (16,) if quick else (0, 16, 128)
     result += [Case(f"metadata_{count}", 100, 0, 0, attributes=count) for count in counts]
     for share in (0.0, 1.0) if quick else (0.0, 0.5, 1.0):

@@ -89,10 +89,8 @@ def hidden_data(case: Case, samples: Samples) -> float | None:
 
 def summary(cases: Sequence[Case], samples: Samples) -> list[Row]:
     """The rows over all cases."""
-    data = [case for case in cases if case.is_data and case.dataset_bytes >= MB]
+    data = [case for case in cases if case.dataset_bytes >= MB]
     plain = [case for case in data if case.share == 0 and not case.is_read]
-    enough = [case for case in data if case.share > ENOUGH and not case.is_read]
-    reads = [case for case in data if case.share > ENOUGH and case.is_read]
     metadata = [case for case in cases if not case.is_data]
     totals = {
         case.name: over(
@@ -106,18 +104,27 @@ def summary(cases: Sequence[Case], samples: Samples) -> list[Row]:
         )
         for case in metadata
     }
-    rows = [
-        _worst(name, {case.name: hidden(case, samples, who) for case in enough}, HIDDEN_WRITE_MAX)
-        for name, who in (("hidden_write", LENT), ("hidden_write_copied", OURS))
+    enough = [case for case in data if case.share > ENOUGH]
+    return [
+        *_hidden([case for case in enough if not case.bandwidth], samples, ""),
+        *_hidden([case for case in enough if case.bandwidth], samples, "_slow"),
+        _worst("overhead_data", totals, OVERHEAD_DATA_MAX),
+        _worst("overhead_metadata", metadatas, OVERHEAD_METADATA_MAX, peer=PASS_THROUGH),
+        *_h5py(cases, samples),
     ]
-    less_calls = {case.name: hidden_data(case, samples) for case in enough}
-    rows.append(_worst("hidden_write_data", less_calls, HIDDEN_WRITE_MAX))
-    rows.append(
-        _worst("hidden_read", {c.name: hidden(c, samples, OURS) for c in reads}, HIDDEN_READ_MAX)
-    )
-    rows.append(_worst("overhead_data", totals, OVERHEAD_DATA_MAX))
-    rows.append(_worst("overhead_metadata", metadatas, OVERHEAD_METADATA_MAX, peer=PASS_THROUGH))
-    return [*rows, *_h5py(cases, samples)]
+
+
+def _hidden(enough: Sequence[Case], samples: Samples, suffix: str) -> list[Row]:
+    """What is seen with enough computation, over the step that nothing can hide."""
+    writes = [case for case in enough if not case.is_read]
+    reads = {case.name: hidden(case, samples, OURS) for case in enough if case.is_read}
+    found = [
+        ("hidden_write", {case.name: hidden(case, samples, LENT) for case in writes}),
+        ("hidden_write_copied", {case.name: hidden(case, samples, OURS) for case in writes}),
+        ("hidden_write_data", {case.name: hidden_data(case, samples) for case in writes}),
+    ]
+    rows = [_worst(name + suffix, ratios, HIDDEN_WRITE_MAX) for name, ratios in found]
+    return [*rows, _worst("hidden_read" + suffix, reads, HIDDEN_READ_MAX)]
 
 
 def _h5py(cases: Sequence[Case], samples: Samples) -> list[Row]:
