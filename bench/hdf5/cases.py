@@ -105,8 +105,10 @@ def cases(quick: bool, scale: float) -> list[Case]:
         for size in ((16,) if quick else (8, 64))
         for share in shares
     ]
-    slow = Case(f"slow_write_5x{SLOW_MB}_c150", steps, 5, SLOW_MB * MB, share=1.5, bandwidth=SLOW)
-    result += [slow, replace(slow, name=f"slow_read_5x{SLOW_MB}_c150", is_read=True)]
+    for kind, size in (("read", SLOW_MB), ("write", SLOW_MB if quick else 64)):
+        name, is_read = f"slow_{kind}_5x{size}_c150", kind == "read"
+        slow = Case(name, steps, 5, size * MB, share=1.5, is_read=is_read, bandwidth=SLOW)
+        result.append(slow)
     counts = (16,) if quick else (0, 16, 128)
     result += [Case(f"metadata_{count}", 100, 0, 0, attributes=count) for count in counts]
     for share in (0.0, 1.0) if quick else (0.0, 0.5, 1.0):

@@ -26,8 +26,12 @@ HIDDEN_WRITE_MAX = 1.01
 HIDDEN_READ_MAX = 1.01
 H5PY_HIDDEN_MIN = 0.9
 NOT_RUN = Sample(note="not run")
-#: Ten steps, of which the last, which nothing hides, is 10 % alone; and thirty.
-H5PY = {"h5py_hidden": "write_5x64_c150", "h5py_hidden_long": "long_5x64_c150"}
+#: Ten steps, of which the last, which nothing hides, is 10 % alone; thirty; the emulated disk.
+H5PY = {
+    "h5py_hidden": "write_5x64_c150",
+    "h5py_hidden_long": "long_5x64_c150",
+    "h5py_hidden_slow": "slow_write_5x64_c150",
+}
 
 
 def sample(samples: Samples, case: Case, contender: str, figure: str) -> Sample:

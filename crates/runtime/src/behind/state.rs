@@ -129,6 +129,10 @@ pub(super) struct State {
     /// Writes that are not begun while the program is copying more.
     held: Held,
     blocks: Blocks,
+    /// Bytes of blocks that were reserved since everything was idle, and the most that may be held.
+    burst: (usize, usize),
+    /// Bytes of blocks that should be there for the next burst.
+    spare_bytes: usize,
     next_file: u64,
     copied: usize,
 }
@@ -143,6 +147,8 @@ impl State {
             waiting: VecDeque::new(),
             held: Held::default(),
             blocks: Blocks::default(),
+            burst: (0, 0),
+            spare_bytes: 0,
             next_file: 0,
             copied: 0,
         }
@@ -176,7 +182,11 @@ impl State {
         }
         entry.copied += len;
         self.copied += len;
-        Ok(Some(self.blocks.room(len)))
+        let room = self.blocks.room(len);
+        if matches!(room, Room::Block(_)) {
+            self.burst = (self.burst.0 + len, self.burst.1.max(entry.rules.limit_bytes));
+        }
+        Ok(Some(room))
     }
 
     pub(super) fn submit_write(
@@ -517,6 +527,30 @@ impl State {
 
     pub(super) fn clear_blocks(&mut self) {
         self.blocks.clear();
+        self.spare_bytes = 0;
+    }
+
+    /// Whether another block should be made while nothing goes on: a program that wrote so much
+    /// without a pause, in a step, will write it again, and not always find as much of it written
+    /// already. At most as many again as there are.
+    pub(super) fn wants_spare(&mut self) -> bool {
+        if !self.is_idle() {
+            return false;
+        }
+        let there = self.blocks.free_bytes() + self.copied;
+        let (bytes, limit_bytes) = std::mem::take(&mut self.burst);
+        if bytes > 0 {
+            self.spare_bytes = bytes.min(limit_bytes).min(2 * there);
+        }
+        there < self.spare_bytes
+    }
+
+    /// A block that was made; `None`: the system gives none.
+    pub(super) fn add_spare(&mut self, block: Option<Block>) {
+        match block {
+            Some(block) => self.blocks.give_back(block),
+            None => self.spare_bytes = 0,
+        }
     }
 
     /// What a child has in its place: nothing of this will ever end there.

@@ -381,3 +381,35 @@ fn held_writes_begin_when_the_program_pauses_or_lends_its_bytes() {
     assert!(!state.is_holding());
     end_all(&mut state);
 }
+
+#[test]
+fn memory_for_as_much_again_is_made_while_nothing_goes_on() {
+    let (mut state, _nothing, file) = into_nothing();
+    let a_piece_that_is_written_at_once = |state: &mut State| {
+        let memory = state.reserve(file, PIECE_BYTES_MAX).unwrap().unwrap().empty(PIECE_BYTES_MAX);
+        state.submit_write(file, 0, memory, &label(), None).unwrap();
+        state.begin();
+        end_all(state);
+    };
+    a_piece_that_is_written_at_once(&mut state);
+    assert!(!state.wants_spare(), "it was one piece, and there is one block");
+
+    (0..8).for_each(|_| a_piece_that_is_written_at_once(&mut state));
+    assert!(state.wants_spare(), "eight pieces have shared one block");
+    let held = state.reserve(file, PIECE_BYTES_MAX).unwrap().unwrap().empty(PIECE_BYTES_MAX);
+    state.submit_write(file, 0, held, &label(), None).unwrap();
+    assert!(!state.wants_spare(), "something goes on");
+    state.begin();
+    end_all(&mut state);
+
+    (0..8).for_each(|_| a_piece_that_is_written_at_once(&mut state));
+    assert!(state.wants_spare());
+    state.add_spare(blocks::populated());
+    assert!(!state.wants_spare(), "at most as many again as there were");
+    (0..8).for_each(|_| a_piece_that_is_written_at_once(&mut state));
+    assert!(state.wants_spare());
+    state.add_spare(None);
+    assert!(!state.wants_spare(), "the system has none to give");
+    state.clear_blocks();
+    assert!(!state.wants_spare());
+}

@@ -17,7 +17,7 @@ use engine::Completion;
 use exec::native::thread::without_signals;
 use parking_lot::{Condvar, Mutex};
 
-use super::{Shared, GLOBAL, IDLE_S_MAX};
+use super::{blocks, Shared, GLOBAL, IDLE_S_MAX};
 
 /// Pieces of at least this size are handed to the device at once.
 const PUSHED_BYTES_MIN: u64 = 256 << 10;
@@ -99,10 +99,16 @@ fn look(shared: &Shared, done: &mut Vec<Completion>) -> i32 {
         let mut state = shared.state.lock();
         state.poll(done);
         if done.is_empty() {
-            return match state.begin_after_pause() {
-                Some(left) => left.as_millis() as i32 + 1,
-                None => give_back(&mut state),
-            };
+            if let Some(left) = state.begin_after_pause() {
+                return left.as_millis() as i32 + 1;
+            }
+            if !state.wants_spare() {
+                return give_back(&mut state);
+            }
+            drop(state);
+            let block = blocks::populated();
+            shared.state.lock().add_spare(block);
+            continue;
         }
         let pushed = state.written(done, PUSHED_BYTES_MIN);
         drop(state);
