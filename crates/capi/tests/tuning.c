@@ -4,8 +4,8 @@
 enum { BYTES = 1 << 20, SLOTS = 8, TASKS = 60 };
 
 static const char *const STORAGE = "[[layer]]\nname = \"disk\"\npath = \".\"\n"
-                                   "limit = \"400MB/s\"\n";
-static const char *const BOUNDS = "auto(50MB/s,400MB/s,2)";
+                                   "limit = \"100MB/s\"\n";
+static const char *const BOUNDS = "auto(12.5MB/s,100MB/s,2)";
 
 static unsigned char buffer[BYTES];
 static int file;
@@ -53,7 +53,7 @@ static void is_learned_once(void)
     /* One for each constraint; one that found too few tasks counts besides. */
     CHECK(first.last.epochs >= 4);
     SAME(first.last.window, 0);
-    CHECK(first.last.constraint >= 50000000 && first.last.constraint <= 400000000);
+    CHECK(first.last.constraint >= 12500000 && first.last.constraint <= 100000000);
     CHECK(most_inside <= SLOTS);
     SAME(al_stop(), 0);
 
