@@ -26,8 +26,8 @@ def choose(contender: str) -> None:
     if contender in (OURS, LENT):
         from alongside import hdf5
 
-        limit = 0 if contender == LENT else None
-        os.environ.update(hdf5.environment(limit=limit))
+        lends = contender == LENT
+        os.environ.update(hdf5.environment(limit=0 if lends else None, lend=lends))
     elif contender == PASS_THROUGH:
         os.environ["HDF5_VOL_CONNECTOR"] = "pass_through under_vol=0;under_info={}"
     else:

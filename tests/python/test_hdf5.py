@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -198,7 +199,7 @@ def test_a_limit_of_less_than_a_write_holds_it_back(tmp_path: Path) -> None:
 
 def test_without_a_limit_of_copies_the_program_keeps_its_buffers(tmp_path: Path) -> None:
     data = np.arange(3_000_000)
-    with al.hdf5.enabled(limit=0), h5py.File(tmp_path / "a.h5", "w") as file:
+    with al.hdf5.enabled(limit=0, lend=True), h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = data
         file["converted"] = data
         file.create_dataset("narrow", data=data, dtype="i4")
@@ -207,6 +208,150 @@ def test_without_a_limit_of_copies_the_program_keeps_its_buffers(tmp_path: Path)
     with h5py.File(tmp_path / "a.h5") as file:
         for name in file:
             np.testing.assert_array_equal(file[name], np.arange(3_000_000))
+
+
+def test_h5py_is_not_lent_buffers_by_a_limit_of_0_alone(tmp_path: Path) -> None:
+    with (
+        pytest.raises(al.ConstraintError, match="lend=True"),
+        al.hdf5.enabled(limit="0"),
+    ):
+        pass
+    # h5py frees the copies that it makes of these, and the next one takes their memory.
+    program = """
+import sys, h5py, numpy as np
+kept = np.arange(4_000_000.0)
+with h5py.File(sys.argv[1], "w") as file:
+    for name in "abcdef":
+        file[name] = kept[::2] + ord(name)
+        file[name + "t"] = kept.reshape(2000, 2000).T
+    file.flush()
+"""
+    settings = {**al.hdf5.environment(), "ALONGSIDE_HDF5_LIMIT": "0"}
+    ended = run(program, tmp_path / "a.h5", **settings)
+    assert ended.returncode == 0
+    (line,) = ended.stderr.splitlines()
+    assert "a limit of 0 is not taken from a Python program" in line
+    kept = np.arange(4_000_000.0)
+    with h5py.File(tmp_path / "a.h5") as file:
+        for name in "abcdef":
+            np.testing.assert_array_equal(file[name], kept[::2] + ord(name))
+            np.testing.assert_array_equal(file[name + "t"], kept.reshape(2000, 2000).T)
+
+
+def test_a_limit_of_the_environment_that_is_no_size_refuses_every_file(tmp_path: Path) -> None:
+    settings = {**al.hdf5.environment(), "ALONGSIDE_HDF5_LIMIT": "lots"}
+    ended = run(PROGRAM, tmp_path / "out.h5", **settings)
+    assert ended.returncode == 1
+    (ours,) = [line for line in ended.stderr.splitlines() if line.startswith("alongside: hdf5:")]
+    assert 'ALONGSIDE_HDF5_LIMIT cannot be read: "lots" is not a size; write' in ours
+    assert "ALONGSIDE_HDF5_LIMIT cannot be read" in ended.stderr.splitlines()[-1]
+    assert not (tmp_path / "out.h5").exists()
+
+
+@pytest.mark.parametrize("mode", ["r", "r+", "a"])
+def test_a_file_is_opened_again_with_the_connector_that_it_has(tmp_path: Path, mode: str) -> None:
+    data = np.arange(200_000)
+    with al.hdf5.enabled():
+        first = h5py.File(tmp_path / "a.h5", "w")
+    first["x"] = data
+    other = h5py.File(tmp_path / "b.h5", "w")
+    with h5py.File(tmp_path / "a.h5", mode) as again:
+        np.testing.assert_array_equal(again["x"], data)
+        if mode != "r":
+            again["y"] = data + 1
+            np.testing.assert_array_equal(first["y"], data + 1)
+    with al.hdf5.enabled(), h5py.File(tmp_path / "b.h5", mode) as again:
+        other["z"] = data
+        np.testing.assert_array_equal(again["z"], data)
+    first.close()
+    other.close()
+    with h5py.File(tmp_path / "a.h5") as file:
+        np.testing.assert_array_equal(file["x"], data)
+
+
+def test_a_locked_file_is_refused_as_without_it(tmp_path: Path) -> None:
+    import fcntl
+
+    h5py.File(tmp_path / "a.h5", "w").close()
+    with al.hdf5.enabled(), h5py.File(tmp_path / "b.h5", "w"):
+        pass
+    with (tmp_path / "a.h5").open("rb") as locked:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        with pytest.raises(BlockingIOError):
+            h5py.File(tmp_path / "a.h5", "r+")
+
+
+def test_a_file_is_waited_for_whatever_its_name_is_by_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with al.hdf5.enabled():
+        file = h5py.File("a.h5", "w")
+    file["x"] = np.arange(200_000)
+    monkeypatch.chdir("/")
+    al.hdf5.wait(file)
+    assert al.hdf5.test(file)
+    (tmp_path / "a.h5").unlink()
+    file["y"] = np.arange(200_000)
+    al.hdf5.wait(file["y"])
+    assert al.hdf5.test()
+    assert al.hdf5.prefetch(file["y"]) == file["y"].nbytes
+    file.close()
+
+
+WAITED = (
+    FULL.partition("try:")[0]
+    + """
+small, large = file["run/small"], file["run/large"]
+al.hdf5.wait(small)
+while not al.hdf5.test(large):
+    pass
+try:
+    al.hdf5.wait(large)
+except OSError as error:
+    print(error.errno, error)
+assert al.hdf5.test() and al.hdf5.wait() is None
+sys.stdout.flush()
+import os
+os._exit(0)  # HDF5 2.0 crashes at exit if the close of a file with open datasets fails
+"""
+)
+
+
+def test_a_dataset_is_waited_for_by_itself(tmp_path: Path) -> None:
+    ended = run(WAITED, tmp_path / "full.h5")
+    assert ended.returncode == 0, ended.stderr
+    number, _, line = ended.stdout.partition(" ")
+    assert int(number) == errno.EFBIG
+    assert "(write of a dataset /run/large)" in line
+
+
+LINKED = """
+import signal, sys, h5py, numpy as np, os, resource
+import alongside as al
+folder = sys.argv[1]
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+with h5py.File(f"{folder}/linked.h5", "w") as linked:
+    linked.create_dataset("x", (1_000_000,), "i8")
+with al.hdf5.enabled(behind=sys.argv[2]):
+    file = h5py.File(f"{folder}/a.h5", "w")
+file["linked"] = h5py.ExternalLink(f"{folder}/linked.h5", "/x")
+dataset = file["linked"]
+resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, 4_000_000))
+try:
+    dataset[:] = 1
+except OSError:
+    print("at once")
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(("behind", "told"), [("64KiB", ""), ("1GiB", "at once\n")])
+def test_files_that_hdf5_opens_by_itself_are_written_like_the_one_that_names_them(
+    tmp_path: Path, behind: str, told: str
+) -> None:
+    ended = run(LINKED, tmp_path, behind)
+    assert (ended.returncode, ended.stdout) == (0, told), ended.stderr
 
 
 @pytest.mark.parametrize("layout", [{}, {"chunks": (64, 64)}, {"chunks": True, "compression": 1}])

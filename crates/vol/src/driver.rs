@@ -59,20 +59,27 @@ struct Ours {
 }
 
 thread_local! {
-    /// How the files are written that the connector opens now.
+    /// How the files are written that are opened in a call of the connector.
     static SETTINGS: Cell<Option<Settings>> = const { Cell::new(None) };
     /// Which files were opened by what the connector calls now.
     static NEW: RefCell<Vec<Key>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs what opens files, with how they are written; also which files it opened.
-pub fn opening<T>(settings: Settings, open: impl FnOnce() -> T) -> (T, Vec<Key>) {
+/// Runs a call: files that it opens, also those that HDF5 opens by itself (of external links, of
+/// virtual datasets), are written like this.
+pub fn with<T>(settings: Settings, call: impl FnOnce() -> T) -> T {
     let outer = SETTINGS.replace(Some(settings));
+    let result = call();
+    SETTINGS.set(outer);
+    result
+}
+
+/// Runs what opens files; also which files it opened.
+pub fn opening<T>(open: impl FnOnce() -> T) -> (T, Vec<Key>) {
     // At exit this thread's values may be gone: then nobody is told which files they were.
     let exchange = |keys| NEW.try_with(|new| new.replace(keys)).unwrap_or_default();
     let before = exchange(Vec::new());
     let result = open();
-    SETTINGS.set(outer);
     (result, exchange(before))
 }
 

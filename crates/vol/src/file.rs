@@ -77,12 +77,13 @@ impl Lists {
     }
 }
 
-/// Whether nothing can be opened with this connector string; then the program is told.
+/// Whether nothing can be opened with these settings; then the program is told.
 fn is_refused(container: &Container) -> bool {
-    if container.settings.is_unreadable {
-        stack::push_here(container.hdf5, "the connector string cannot be read");
+    let refusal = container.settings.refusal();
+    if let Some(why) = refusal {
+        stack::push_here(container.hdf5, why);
     }
-    container.settings.is_unreadable
+    refusal.is_some()
 }
 
 /// Opens or creates a file below.
@@ -99,7 +100,7 @@ unsafe fn opened_with<const SLOT: usize>(
     // SAFETY: the caller promised.
     let mut lists = unsafe { Lists::of::<SLOT>(list) };
     let container = &lists.container;
-    let (made, files) = driver::opening(container.settings, || {
+    let (made, files) = driver::opening(|| {
         if is_refused(container) {
             return std::ptr::null_mut();
         }

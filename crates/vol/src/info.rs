@@ -6,11 +6,16 @@
 //! | `under_info` | its string, in braces |
 //! | `limit` | bytes of a file that may be copied and not written; 0: the program keeps its buffers |
 //! | `behind` | writes of at least so many bytes go on behind the program |
+//! | `lend` | `yes`: a limit of 0 holds in a Python program, too |
 //!
 //! Bytes are a number, or one with a unit such as `MiB` or `GB`. Without a limit, that of the
 //! environment variable `ALONGSIDE_HDF5_LIMIT` holds, and without that [`LIMIT_BYTES`].
+//!
+//! Python programs do not say when buffers are freed that their libraries made: h5py writes a copy
+//! of a slice, and frees it when the call returns. There a limit of 0 is not taken by itself.
 
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
+use std::sync::{Once, OnceLock};
 
 use crate::abi::{Id, Ptr, Status, Text, DEFAULT, DONE, FAILED, NATIVE_CONNECTOR};
 use crate::library::{self, Library};
@@ -23,6 +28,11 @@ pub const LIMIT_BYTES: usize = 1 << 30;
 /// Writes from this size on go behind the program, unless it says otherwise.
 const BEHIND_BYTES: usize = 64 << 10;
 
+/// What is said where buffers are not lent.
+const NOT_LENT: &str = "a limit of 0 is not taken from a Python program, whose libraries write \
+    arrays that they made and free at once: what is written is copied, up to 1 GiB a file \
+    (alongside.hdf5.enabled(limit=0, lend=True) says that no such array is written)";
+
 /// The environment variable of the limit.
 const LIMIT: &str = "ALONGSIDE_HDF5_LIMIT";
 
@@ -31,14 +41,34 @@ const LIMIT: &str = "ALONGSIDE_HDF5_LIMIT";
 pub struct Settings {
     limit_bytes: Option<usize>,
     behind_bytes: Option<usize>,
+    /// Buffers are lent also where a Python program writes them.
+    lends_in_python: bool,
     /// The connector string could not be read: no file can be opened with it.
-    pub is_unreadable: bool,
+    is_unreadable: bool,
 }
 
 impl Settings {
     /// Bytes that may be copied and not written.
     pub fn limit_bytes(&self) -> usize {
-        self.limit_bytes.or_else(limit_of_the_environment).unwrap_or(LIMIT_BYTES)
+        let environment = || limit_of_the_environment().ok().flatten();
+        match self.limit_bytes.or_else(environment).unwrap_or(LIMIT_BYTES) {
+            0 if !self.lends_in_python && is_python() => {
+                static SAID: Once = Once::new();
+                SAID.call_once(|| errors::say(NOT_LENT));
+                LIMIT_BYTES
+            }
+            limit => limit,
+        }
+    }
+
+    /// Why no file can be opened with these; `None`: they can be used.
+    pub fn refusal(&self) -> Option<&'static str> {
+        if self.is_unreadable {
+            return Some("the connector string cannot be read");
+        }
+        let is_needed = self.limit_bytes.is_none();
+        (is_needed && limit_of_the_environment().is_err())
+            .then_some("ALONGSIDE_HDF5_LIMIT cannot be read")
     }
 
     /// The size from which on writes go behind the program.
@@ -89,17 +119,32 @@ impl Info {
     }
 }
 
-/// The limit that the environment sets; one that cannot be read is said once and ignored.
-fn limit_of_the_environment() -> Option<usize> {
-    static LIMIT_BYTES: std::sync::OnceLock<Option<usize>> = std::sync::OnceLock::new();
-    *LIMIT_BYTES.get_or_init(|| {
-        let text = std::env::var(LIMIT).ok().filter(|text| !text.is_empty())?;
-        let limit = bytes(&text);
-        if let Err(why) = &limit {
-            errors::say(&format!("{LIMIT} is ignored: {why}"));
-        }
-        limit.ok()
+/// It could not be read, and why was said.
+#[derive(Clone, Copy)]
+struct Unreadable;
+
+/// The limit that the environment sets; why it cannot be read is said once.
+fn limit_of_the_environment() -> Result<Option<usize>, Unreadable> {
+    static FOUND: OnceLock<Result<Option<usize>, Unreadable>> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let Some(text) = std::env::var(LIMIT).ok().filter(|text| !text.is_empty()) else {
+            return Ok(None);
+        };
+        bytes(&text).map(Some).map_err(|why| {
+            errors::say(&format!("{LIMIT} cannot be read: {why}"));
+            Unreadable
+        })
     })
+}
+
+/// Whether an interpreter of Python runs in this process.
+fn is_python() -> bool {
+    // SAFETY: a name; the function is that of Python's interface, which takes and changes nothing.
+    unsafe {
+        let found = libc::dlsym(libc::RTLD_DEFAULT, c"Py_IsInitialized".as_ptr());
+        let function: Option<unsafe extern "C" fn() -> c_int> = std::mem::transmute(found);
+        function.is_some_and(|is_initialized| is_initialized() != 0)
+    }
 }
 
 /// A number of bytes.
@@ -139,8 +184,10 @@ fn parse(text: &str) -> Result<Said<'_>, String> {
                     _ => said.settings.behind_bytes = Some(said_bytes),
                 }
             }
+            "lend" if value.trim() == "yes" => said.settings.lends_in_python = true,
+            "lend" => return Err(format!("lend: \"{value}\" is not yes")),
             key => {
-                let known = "under_vol, under_info, limit, behind";
+                let known = "under_vol, under_info, limit, behind, lend";
                 return Err(format!("there is no key \"{key}\": {known}"));
             }
         }
@@ -252,11 +299,12 @@ pub unsafe extern "C" fn to_text<const SLOT: usize>(
             false => CStr::from_ptr(inner).to_string_lossy().into_owned(),
         };
         (symbols.free_memory)(inner.cast());
-        let Settings { limit_bytes, behind_bytes, .. } = info.settings;
+        let Settings { limit_bytes, behind_bytes, lends_in_python, .. } = info.settings;
         let said = |key, bytes: Option<usize>| {
             bytes.map(|bytes| format!("{key}={bytes};")).unwrap_or_default()
         };
-        let settings = said("limit", limit_bytes) + &said("behind", behind_bytes);
+        let lend = if lends_in_python { "lend=yes;" } else { "" };
+        let settings = said("limit", limit_bytes) + &said("behind", behind_bytes) + lend;
         let mut value = 0;
         (symbols.connector_value)(info.connector, &raw mut value);
         let said = format!("{settings}under_vol={value};under_info={{{below}}}");

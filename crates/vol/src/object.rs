@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use runtime::behind::Name;
 
 use crate::abi::{Id, Location, Ptr, Req, Status, LOCATION_BY_NAME};
+use crate::driver;
 use crate::info::Settings;
 use crate::library::Library;
 use crate::opened::Key;
@@ -157,7 +158,7 @@ pub fn act<T: Outcome>(
 ) -> T {
     let wanted = if request.is_null() { Wanted::No } else { Wanted::Ticket };
     let scope = Scope::enter(operation, path, wanted);
-    let outcome = call(request);
+    let outcome = driver::with(container.settings, || call(request));
     let ticket = scope.leave();
     if !request.is_null() && outcome.is_good() {
         // SAFETY: the caller wants a request there; it began as null.

@@ -116,6 +116,23 @@ pub fn drain(library: Option<&Library>, keys: Option<&[Key]>) -> Result<(), Vec<
     }
 }
 
+/// Waits until all of these ranges (offset, length; in order) of a file is written.
+pub fn drain_ranges(key: Key, ranges: &[(u64, u64)]) -> Result<(), Vec<Failed>> {
+    let Ok(behind) = behind::global() else { return Ok(()) };
+    let files = found(None, Some(&[key])).into_iter();
+    let drained = files.filter_map(|file| behind.drain_ranges(file, ranges).err());
+    match drained.flatten().collect::<Vec<_>>() {
+        failures if failures.is_empty() => Ok(()),
+        failures => Err(failures),
+    }
+}
+
+/// Whether all of these ranges of files (`None`: of all) is written, or has failed.
+pub fn is_written(keys: Option<&[Key]>, ranges: &[(u64, u64)]) -> bool {
+    let Ok(behind) = behind::global() else { return true };
+    found(None, keys).into_iter().all(|file| behind.is_written(file, ranges))
+}
+
 /// Reads a range of a file ahead; how many bytes that will be.
 pub fn fetch(key: Key, offset: u64, len: u64) -> u64 {
     let Ok(behind) = behind::global() else { return 0 };

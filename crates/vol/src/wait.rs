@@ -1,33 +1,94 @@
-//! Waiting and reading ahead from outside of HDF5: for those who have the file, not its ids.
+//! Waiting and reading ahead from outside of HDF5: for those who have the file, not its ids. The
+//! interface for C is `include/alongside_hdf5.h`.
 
 use std::ffi::{c_char, c_int};
 
 use runtime::behind::Failed;
 
-use crate::opened;
+use crate::opened::{self, Key};
 
-/// Waits until what was written to a file (by device and inode; both 0: to all files) is with the
-/// system. 0: it is. 1: something failed, and why is in `text`, cut to `size` bytes with its zero.
+/// All of a file.
+const WHOLE: (u64, u64) = (0, u64::MAX);
+
+/// The ranges of a call, in order and apart from each other.
 ///
 /// # Safety
 ///
-/// `text` is null or has room for `size` bytes.
+/// `ranges` is null (all of the file) or has `count` pairs.
+unsafe fn ranges_of(ranges: *const [u64; 2], count: usize) -> Vec<(u64, u64)> {
+    if ranges.is_null() {
+        return vec![WHOLE];
+    }
+    // SAFETY: the caller promised.
+    let given = unsafe { std::slice::from_raw_parts(ranges, count) };
+    let some = given.iter().filter(|[_, len]| *len > 0);
+    let mut sorted: Vec<_> = some.map(|[start, len]| (*start, *len)).collect();
+    sorted.sort_unstable();
+    sorted.dedup_by(|next, before| {
+        let (end, next_end) = (before.0.saturating_add(before.1), next.0.saturating_add(next.1));
+        let meets = next.0 <= end;
+        if meets {
+            before.1 = end.max(next_end) - before.0;
+        }
+        meets
+    });
+    sorted
+}
+
+/// The keys of a call: none of the numbers means all files.
+fn keys_of(device: u64, inode: u64) -> Option<[Key; 1]> {
+    ((device, inode) != (0, 0)).then_some([(device, inode)])
+}
+
+/// Waits until what was written to a file (by device and inode; both 0: to all files) is with the
+/// system: all of it, or what is in these ranges (offset, length), if there are some. 0: it is.
+/// Else the errno of the first that failed, and why is in `text`, cut to `size` bytes with its
+/// zero.
+///
+/// # Safety
+///
+/// `ranges` is null or has `count` pairs; `text` is null or has room for `size` bytes.
 #[no_mangle]
 pub unsafe extern "C" fn alongside_hdf5_wait(
     device: u64,
     inode: u64,
+    ranges: *const [u64; 2],
+    count: usize,
     text: *mut c_char,
     size: usize,
 ) -> c_int {
-    let keys = [(device, inode)];
-    let keys = Some(keys.as_slice()).filter(|_| (device, inode) != (0, 0));
-    let Err(failures) = opened::drain(None, keys) else { return 0 };
+    let waited = match keys_of(device, inode) {
+        Some([key]) if !ranges.is_null() => {
+            // SAFETY: the caller promised.
+            opened::drain_ranges(key, &unsafe { ranges_of(ranges, count) })
+        }
+        keys => opened::drain(None, keys.as_ref().map(<[Key; 1]>::as_slice)),
+    };
+    let Err(failures) = waited else { return 0 };
     // SAFETY: the caller promised.
     unsafe { say(&failures, text, size) };
-    1
+    failures[0].errno.0
 }
 
-/// Puts what went wrong into a text, a line each.
+/// Whether [`alongside_hdf5_wait`] would return at once. 1: it would. 0: something is under way.
+///
+/// # Safety
+///
+/// `ranges` is null or has `count` pairs.
+#[no_mangle]
+pub unsafe extern "C" fn alongside_hdf5_test(
+    device: u64,
+    inode: u64,
+    ranges: *const [u64; 2],
+    count: usize,
+) -> c_int {
+    let keys = keys_of(device, inode);
+    // SAFETY: the caller promised.
+    let ranges = unsafe { ranges_of(ranges, count) };
+    c_int::from(opened::is_written(keys.as_ref().map(<[Key; 1]>::as_slice), &ranges))
+}
+
+/// Puts what went wrong into a text, a line each; if there is no room for all, how many more.
 ///
 /// # Safety
 ///
@@ -36,13 +97,27 @@ pub unsafe fn say(failures: &[Failed], text: *mut c_char, size: usize) {
     if text.is_null() || size == 0 {
         return;
     }
-    let said = failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-    let len = said.len().min(size - 1);
+    let said = said(failures, size - 1);
     // SAFETY: the caller has so much room.
     unsafe {
-        std::ptr::copy_nonoverlapping(said.as_ptr().cast(), text, len);
-        *text.add(len) = 0;
+        std::ptr::copy_nonoverlapping(said.as_ptr().cast(), text, said.len());
+        *text.add(said.len()) = 0;
     }
+}
+
+/// What went wrong, in at most so many bytes.
+fn said(failures: &[Failed], bytes_max: usize) -> String {
+    let lines = failures.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mut said = lines.join("\n");
+    let mut shown = lines.len();
+    while said.len() > bytes_max && shown > 1 {
+        shown -= 1;
+        said = format!("{}\nand {} more", lines[..shown].join("\n"), lines.len() - shown);
+    }
+    let fits = |end: &usize| said.is_char_boundary(*end);
+    let end = (0..=bytes_max.min(said.len())).rev().find(fits).unwrap_or(0);
+    said.truncate(end);
+    said
 }
 
 /// Reads so many bytes of a file ahead (by device and inode), from an offset in it on: the reads
@@ -54,4 +129,40 @@ pub extern "C" fn alongside_hdf5_fetch(device: u64, inode: u64, offset: u64, len
         return 0;
     }
     opened::fetch((device, inode), offset, len)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn ranges_are_put_in_order_and_joined() {
+        let given = [[50, 10], [0, 10], [10, 5], [52, 2], [70, 0]];
+        // SAFETY: so many pairs.
+        let ranges = unsafe { ranges_of(given.as_ptr(), given.len()) };
+        assert_eq!(ranges, [(0, 15), (50, 10)]);
+        // SAFETY: null is all of it.
+        assert_eq!(unsafe { ranges_of(std::ptr::null(), 0) }, [WHOLE]);
+    }
+
+    #[test]
+    fn failures_that_do_not_fit_are_counted() {
+        let failed = |offset| Failed {
+            file: Arc::from("a.h5"),
+            offset,
+            len: 8,
+            label: Arc::default(),
+            errno: std::io::Error::from_raw_os_error(libc::ENOSPC).into(),
+        };
+        let failures: Vec<_> = (0..9).map(failed).collect();
+        let all = said(&failures, usize::MAX);
+        assert_eq!(all.lines().count(), 9);
+        let some = said(&failures, all.len() / 2);
+        assert!(some.len() <= all.len() / 2);
+        let shown = some.lines().count() - 1;
+        assert!(shown > 1 && some.ends_with(&format!("and {} more", 9 - shown)), "{some}");
+        assert!(all.starts_with(&said(&failures[..1], 10)));
+    }
 }

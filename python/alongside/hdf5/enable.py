@@ -4,6 +4,9 @@ HDF5 reads its environment when it is loaded. After that a file's connector can 
 its access property list, and h5py makes these itself. So its two functions that open files are
 replaced, and set the connector in the list that they are given. The functions of HDF5 are called
 in the library that h5py has loaded: they are found among the dependencies of its modules.
+
+HDF5 does not share a file between two connectors. So a file that is open already is opened with
+the connector that it has, inside and outside of `enabled`, and the functions stay replaced.
 """
 
 from __future__ import annotations
@@ -11,32 +14,44 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from alongside import errors
 from alongside.hdf5 import plugin
 
 _DEFAULT = 0
 _lock = threading.Lock()
 _enabled: list[str] = []
 _replaced: dict[str, Any] = {}
+_NAME_BYTES_MAX = 256
 
 
 @contextlib.contextmanager
-def enabled(*, limit: int | str | None = None, behind: int | str | None = None) -> Iterator[None]:
+def enabled(
+    *, limit: int | str | None = None, behind: int | str | None = None, lend: bool = False
+) -> Iterator[None]:
     """Files that h5py opens in here are written behind the program, until they are closed.
 
     For all threads of the process. Files that were open before stay as they are. Arguments are
     those of :func:`alongside.hdf5.connector`.
 
     Raises:
+        ConstraintError: a limit of 0 without `lend`: h5py frees arrays that it made at once.
         SessionError: the package was built without the plugin.
         OSError: h5py's HDF5 does not take it; why is on standard error.
 
     """
     plugin.check()
-    text = plugin.connector(limit=limit, behind=behind)
+    text = plugin.connector(limit=limit, behind=behind, lend=lend)
+    if plugin.is_nothing(limit) and not lend:
+        raise errors.ConstraintError(
+            "limit: with 0 nothing is copied, and h5py frees arrays that it made (of slices, of "
+            "other types) before they are written. Give lend=True as well if all arrays that are "
+            "written are C-contiguous, of their dataset's type, and kept until the program waited"
+        )
     _begin(text)
     try:
         yield
@@ -57,14 +72,8 @@ def _begin(text: str) -> None:
 
 
 def _end(text: str) -> None:
-    import h5py
-
     with _lock:
         _enabled.remove(text)
-        if not _enabled:
-            for name, function in _replaced.items():
-                setattr(h5py.h5f, name, function)
-            _replaced.clear()
 
 
 def _with_connector(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,8 +84,7 @@ def _with_connector(function: Callable[..., Any]) -> Callable[..., Any]:
         from h5py import h5p
         from h5py._objects import phil
 
-        with _lock:
-            text = _enabled[-1] if _enabled else None
+        text = _connector_for(args[0] if args else options["name"])
         position = 3 if function.__name__ == "create" else 2
         fapl = args[position] if len(args) > position else options.get("fapl")
         if text is None:
@@ -91,6 +99,39 @@ def _with_connector(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*args, **options)
 
     return call
+
+
+def _connector_for(name: bytes | str) -> str | None:
+    """What a file is to be opened with; None: as without us."""
+    with _lock:
+        text = _enabled[-1] if _enabled else None
+    match _connector_of(name):
+        case None:
+            return text
+        case plugin.CONNECTOR:
+            return text or plugin.connector()
+        case _:
+            return None
+
+
+def _connector_of(name: bytes | str) -> str | None:
+    """The name of the connector that a file is open with; None: it is not open."""
+    from h5py import h5f, h5fd
+
+    try:
+        found = os.stat(name)
+    except (OSError, ValueError):
+        return None
+    hdf5, _ = _hdf5()
+    for file in h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE):
+        if file.get_access_plist().get_driver() != h5fd.SEC2:
+            continue
+        its = os.fstat(file.get_vfd_handle())
+        if (its.st_dev, its.st_ino) == (found.st_dev, found.st_ino):
+            text = ctypes.create_string_buffer(_NAME_BYTES_MAX)
+            hdf5.H5VLget_connector_name(file.id, text, _NAME_BYTES_MAX)
+            return text.value.decode()
+    return None
 
 
 def _set_connector(fapl: int, text: str) -> None:
@@ -121,10 +162,15 @@ def _hdf5() -> tuple[Any, ctypes.c_int64]:
     hdf5.H5VLconnector_str_to_info.argtypes = [ctypes.c_char_p, identifier, ctypes.c_void_p]
     hdf5.H5VLfree_connector_info.argtypes = [identifier, ctypes.c_void_p]
     hdf5.H5Pset_vol.argtypes = [identifier, identifier, ctypes.c_void_p]
+    hdf5.H5VLget_connector_name.argtypes = [identifier, ctypes.c_char_p, ctypes.c_size_t]
+    hdf5.H5VLget_connector_name.restype = ctypes.c_ssize_t
     with phil:
         hdf5.H5PLprepend(str(plugin.FOLDER).encode())
         name = plugin.CONNECTOR.encode()
         connector = hdf5.H5VLregister_connector_by_name(name, _DEFAULT)
+        # What the native connector cannot open HDF5 tries with all plugins that it finds. Ours
+        # could do no better, and HDF5 2.0 crashes over a file that it opens in this way.
+        hdf5.H5PLremove(0)
     if connector < 0:
         raise OSError(f"h5py's HDF5 does not take the plugin {plugin.PLUGIN}")
     return hdf5, identifier(connector)

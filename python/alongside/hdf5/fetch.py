@@ -1,8 +1,7 @@
-"""Reading ahead: where a dataset's bytes are, and asking for them."""
+"""Reading ahead."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from alongside.hdf5 import plugin
@@ -27,22 +26,9 @@ def prefetch(dataset: Any) -> int:
     device, inode = plugin.identity(dataset)
     library = plugin.loaded()
     fetched = 0
-    for offset, length in _ranges(dataset):
+    for offset, length in plugin.ranges(dataset):
         taken = library.alongside_hdf5_fetch(device, inode, offset, length)
         fetched += taken
         if taken < length:
             break
     return fetched
-
-
-def _ranges(dataset: Any) -> Iterator[tuple[int, int]]:
-    """Offset and length in the file of what a dataset has there, in the order of its chunks."""
-    if dataset.chunks is None:
-        offset = dataset.id.get_offset()
-        if offset is not None and not dataset.is_virtual and not dataset.external:
-            yield offset, dataset.id.get_storage_size()
-        return
-    for number in range(dataset.id.get_num_chunks()):
-        chunk = dataset.id.get_chunk_info(number)
-        if chunk.byte_offset is not None:
-            yield chunk.byte_offset, chunk.size

@@ -15,8 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from alongside.hdf5 import plugin
-
-_TEXT_BYTES_MAX = 4096
+from alongside.hdf5.waiting import TEXT_BYTES_MAX
 
 
 class Promise:
@@ -40,8 +39,8 @@ class Promise:
 
     def settle(self) -> None:
         """Waits until everything that was closed so far is written."""
-        text = ctypes.create_string_buffer(_TEXT_BYTES_MAX)
-        errno = plugin.loaded().alongside_hdf5_settle(self.number, text, _TEXT_BYTES_MAX)
+        text = ctypes.create_string_buffer(TEXT_BYTES_MAX)
+        errno = plugin.loaded().alongside_hdf5_settle(self.number, text, TEXT_BYTES_MAX)
         if errno:
             raise OSError(errno, text.value.decode(errors="replace"))
 

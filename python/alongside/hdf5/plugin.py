@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,19 @@ PLUGIN = FOLDER / "libalongside_hdf5.so"
 CONNECTOR = "alongside"
 
 
-def connector(*, limit: int | str | None = None, behind: int | str | None = None) -> str:
+def connector(
+    *, limit: int | str | None = None, behind: int | str | None = None, lend: bool = False
+) -> str:
     """The connector string: what ``HDF5_VOL_CONNECTOR`` is set to.
 
     Args:
         limit: bytes of one file that may be copied and not written yet, such as ``"2GB"``; more
             waits. None: 1 GiB, or what ``ALONGSIDE_HDF5_LIMIT`` says. 0: nothing is copied, and
-            the program does not change a buffer before it has waited.
+            the program does not change a buffer before it has waited. Not of a Python program.
         behind: writes from so many bytes on go behind the program. None: 64 KiB.
+        lend: a limit of 0 holds in a Python program, too. All arrays that it writes are
+            C-contiguous, of the type of their dataset, and kept until it has waited: h5py makes
+            copies of others, and frees them at once.
 
     Raises:
         ConstraintError: no number of bytes.
@@ -36,7 +41,13 @@ def connector(*, limit: int | str | None = None, behind: int | str | None = None
     """
     given = {"limit": limit, "behind": behind}
     said = [f"{key}={_bytes(key, value)}" for key, value in given.items() if value is not None]
+    said += ["lend=yes"] if lend else []
     return " ".join([CONNECTOR, ";".join(["under_vol=0", "under_info={}", *said])])
+
+
+def is_nothing(limit: int | str | None) -> bool:
+    """Whether a limit is 0 bytes."""
+    return limit is not None and _bytes("limit", limit) == 0
 
 
 def _bytes(key: str, value: int | str) -> int:
@@ -47,9 +58,11 @@ def _bytes(key: str, value: int | str) -> int:
 
 
 def environment(
-    before: Mapping[str, str] = os.environ, *, limit: int | str | None = None
+    before: Mapping[str, str] = os.environ, *, limit: int | str | None = None, lend: bool = False
 ) -> dict[str, str]:
     """What to set in the environment of a program with HDF5. Other plugins stay where they are.
+
+    Arguments are those of :func:`alongside.hdf5.connector`.
 
     Raises:
         SessionError: the package was built without the plugin.
@@ -60,7 +73,7 @@ def environment(
     folders = [str(FOLDER), *[one for one in others.split(":") if one and one != str(FOLDER)]]
     return {
         "HDF5_PLUGIN_PATH": ":".join(folders),
-        "HDF5_VOL_CONNECTOR": connector(limit=limit),
+        "HDF5_VOL_CONNECTOR": connector(limit=limit, lend=lend),
     }
 
 
@@ -83,19 +96,38 @@ def loaded() -> ctypes.CDLL:
     """The plugin itself: the same that HDF5 has loaded, or will load."""
     check()
     found = ctypes.CDLL(str(PLUGIN))
-    number = ctypes.c_uint64
-    found.alongside_hdf5_wait.argtypes = [number, number, ctypes.c_char_p, ctypes.c_size_t]
+    number, size = ctypes.c_uint64, ctypes.c_size_t
+    pointer, text = ctypes.c_void_p, ctypes.c_char_p
+    found.alongside_hdf5_wait.argtypes = [number, number, pointer, size, text, size]
+    found.alongside_hdf5_test.argtypes = [number, number, pointer, size]
     found.alongside_hdf5_fetch.argtypes = [number, number, number, number]
     found.alongside_hdf5_fetch.restype = number
     found.alongside_hdf5_close_later.argtypes = [ctypes.c_char_p]
     found.alongside_hdf5_close_later.restype = number
-    found.alongside_hdf5_settle.argtypes = [number, ctypes.c_char_p, ctypes.c_size_t]
+    found.alongside_hdf5_settle.argtypes = [number, ctypes.c_char_p, size]
     return found
 
 
 def identity(target: Any) -> tuple[int, int]:
     """Device and inode of a path, or of the file of an h5py object."""
-    if not isinstance(target, (str, bytes, os.PathLike)):
-        target = target.file.filename
-    found = os.stat(target)
+    if isinstance(target, (str, bytes, os.PathLike)):
+        found = os.stat(target)
+    elif target.file.driver == "sec2":
+        # Its name may be another file's by now, or nobody's.
+        found = os.fstat(target.file.id.get_vfd_handle())
+    else:
+        found = os.stat(target.file.filename)
     return found.st_dev, found.st_ino
+
+
+def ranges(dataset: Any) -> Iterator[tuple[int, int]]:
+    """Offset and length in the file of what a dataset has there, in the order of its chunks."""
+    if dataset.chunks is None:
+        offset = dataset.id.get_offset()
+        if offset is not None and not dataset.is_virtual and not dataset.external:
+            yield offset, dataset.id.get_storage_size()
+        return
+    for number in range(dataset.id.get_num_chunks()):
+        chunk = dataset.id.get_chunk_info(number)
+        if chunk.byte_offset is not None:
+            yield chunk.byte_offset, chunk.size

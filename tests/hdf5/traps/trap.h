@@ -45,7 +45,7 @@ struct trap {
     void (*run)(void);
 };
 extern const struct trap ERRORS[], EVENTS[], FULL[], BUFFERS[], LATER[], PROCESSES[],
-    THREADS[];
+    THREADS[], WAIT[];
 
 /* No trap, but a race: the thread sanitizer has to see it. */
 void a_lent_buffer_is_changed_too_early(void);

@@ -382,6 +382,29 @@ impl WriteBehind {
         }
     }
 
+    /// Whether nothing that was written to these ranges (offset, length; in order, apart from each
+    /// other) is under way, however it ended.
+    pub fn is_written(&self, file: FileId, ranges: &[(u64, u64)]) -> bool {
+        self.is_orphaned() || !self.shared.state.lock().is_writing(file, ranges)
+    }
+
+    /// Waits until nothing that was written to these ranges is under way, as of
+    /// [`WriteBehind::is_written`].
+    ///
+    /// # Errors
+    ///
+    /// What went wrong there since the last time, each failure once.
+    pub fn drain_ranges(&self, file: FileId, ranges: &[(u64, u64)]) -> Result<(), Vec<Failed>> {
+        let mut state = self.shared.state.lock();
+        while !self.is_orphaned() && state.is_writing(file, ranges) {
+            self.wait(&mut state, None);
+        }
+        match state.take_failures_in(file, ranges) {
+            failures if failures.is_empty() => Ok(()),
+            failures => Err(failures),
+        }
+    }
+
     /// Waits for what a ticket follows, at most so long (`None`: as long as it takes); whether all
     /// of it has ended.
     pub fn wait_for(&self, ticket: &Ticket, timeout: Option<Duration>) -> bool {

@@ -506,6 +506,24 @@ impl State {
         self.jobs.is_empty()
     }
 
+    /// Whether something is being written to one of these ranges, which are in order.
+    pub(super) fn is_writing(&self, file: FileId, ranges: &[(u64, u64)]) -> bool {
+        self.under_way(file) > 0
+            && self.jobs.values().any(|job| {
+                let is_write = matches!(job.work, Work::Write { .. });
+                is_write && job.file == file && is_in(ranges, job.offset, job.len)
+            })
+    }
+
+    pub(super) fn take_failures_in(&mut self, file: FileId, ranges: &[(u64, u64)]) -> Vec<Failed> {
+        let Some(file) = self.files.get_mut(&file) else { return Vec::new() };
+        let all = std::mem::take(&mut file.failures);
+        let (taken, rest) =
+            all.into_iter().partition(|failed| is_in(ranges, failed.offset, failed.len));
+        file.failures = rest;
+        taken
+    }
+
     pub(super) fn take_failures(&mut self, file: FileId) -> Vec<Failed> {
         self.files.get_mut(&file).map_or(Vec::new(), |file| std::mem::take(&mut file.failures))
     }
@@ -559,6 +577,12 @@ impl State {
         state.next_file = self.next_file;
         state
     }
+}
+
+/// Whether some of `len` bytes at an offset are in ranges (offset, length) that are in order.
+fn is_in(ranges: &[(u64, u64)], offset: u64, len: u64) -> bool {
+    let after = ranges.partition_point(|(start, _)| *start < offset.saturating_add(len));
+    ranges[..after].last().is_some_and(|(start, length)| start.saturating_add(*length) > offset)
 }
 
 /// Whether a piece failed as one beside it did, of the same write.

@@ -135,6 +135,43 @@ fn a_failure_is_told_once_to_who_drains_and_to_every_reader_until_then() {
 }
 
 #[test]
+fn a_range_is_waited_for_by_itself_and_told_its_own_failures() {
+    let behind = faulty(Faults { enospc: 1.0, ..Faults::default() });
+    let on_disk = new_file();
+    let file = behind.add(on_disk.as_raw_fd(), "out.h5", rules(1 << 20));
+    for offset in [100, 300] {
+        behind.write(file, offset, &[1; 50], &label(), None).unwrap();
+    }
+    // Between them, and at their edges: nothing of it is in there.
+    let around = [(0, 100), (150, 150), (350, 50)];
+    assert!(behind.is_written(file, &around));
+    assert_eq!(behind.drain_ranges(file, &around), Ok(()));
+    assert_eq!(behind.drain_ranges(file, &[]), Ok(()));
+    let told = behind.drain_ranges(file, &[(0, 10), (349, 1)]).unwrap_err();
+    assert_eq!(told.iter().map(|failed| failed.offset).collect::<Vec<_>>(), [300]);
+    assert!(behind.is_written(file, &[(300, 50)]));
+    let told = behind.drain(file).unwrap_err();
+    assert_eq!(told.iter().map(|failed| failed.offset).collect::<Vec<_>>(), [100]);
+    assert_eq!(behind.forget(file), Ok(()));
+}
+
+#[test]
+fn a_range_is_not_written_while_a_write_of_it_waits() {
+    let late_max = Duration::from_millis(50);
+    let behind = faulty(Faults { late: 1.0, late_max, ..Faults::default() });
+    let on_disk = new_file();
+    let file = behind.add(on_disk.as_raw_fd(), "out.h5", rules(1 << 20));
+    behind.write(file, 100, &[1; 50], &label(), None).unwrap();
+    // It is held until somebody waits, or the program has paused for a while.
+    assert!(!behind.is_written(file, &[(149, 1)]) || behind.is_quiet(file));
+    assert_eq!(behind.drain_ranges(file, &[(149, 1)]), Ok(()));
+    assert!(behind.is_written(file, &[(0, u64::MAX)]));
+    let mut seen = [0; 50];
+    on_disk.read_exact_at(&mut seen, 100).unwrap();
+    assert_eq!(seen, [1; 50]);
+}
+
+#[test]
 fn what_stops_in_the_middle_fails_with_the_cause_of_its_rest() {
     // SAFETY: a name that ends with a zero; the descriptor is new.
     let sealed = unsafe {
