@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import alongside as al
+from alongside.hdf5.later import Promise
 
 EVERYTHING_BEHIND = "1"
 
@@ -352,6 +353,93 @@ def test_files_that_hdf5_opens_by_itself_are_written_like_the_one_that_names_the
 ) -> None:
     ended = run(LINKED, tmp_path, behind)
     assert (ended.returncode, ended.stdout) == (0, told), ended.stderr
+
+
+CHILD = """
+import multiprocessing, sys, h5py, numpy as np
+import alongside as al
+path, how = sys.argv[1:]
+with h5py.File(path, "w") as file:
+    file["x"] = np.zeros(4_000_000)
+def child():
+    global file
+    file = h5py.File(path, "r+")
+    file["x"][...] = 1
+def enabled():
+    with al.hdf5.enabled():
+        child()
+if __name__ == "__main__":
+    process = multiprocessing.get_context("fork").Process(target=globals()[how])
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+"""
+
+
+@pytest.mark.parametrize("how", ["child", "enabled"])
+def test_a_process_of_multiprocessing_waits_at_its_end(tmp_path: Path, how: str) -> None:
+    script = tmp_path / "app.py"
+    script.write_text(CHILD)
+    command = [sys.executable, str(script)]
+    if how == "child":
+        command = [sys.executable, "-m", "alongside", "run", "--hdf5", str(script)]
+    command += [str(tmp_path / "a.h5"), how]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert ended.returncode == 0, ended.stderr
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert (file["x"][...] == 1).all()
+
+
+NO_MEMORY = """
+import resource, sys, h5py, numpy as np
+import alongside as al
+data = np.arange(20_000_000)
+with al.hdf5.enabled():
+    file = h5py.File(sys.argv[1], "w")
+file["small"] = data[:100_000]
+file.flush()
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+file["x"] = data
+file.close()
+"""
+
+
+@pytest.mark.parametrize("spare", [100_000, 20_000_000])
+def test_without_memory_for_copies_a_write_is_over_when_it_returns(
+    tmp_path: Path, spare: int
+) -> None:
+    ended = run(NO_MEMORY, tmp_path / "a.h5", str(spare))
+    assert ended.returncode == 0, ended.stderr
+    with h5py.File(tmp_path / "a.h5") as file:
+        np.testing.assert_array_equal(file["x"], np.arange(20_000_000))
+
+
+def test_a_promised_file_can_be_opened_again_and_is_not_kept_by_a_task_that_is_over(
+    tmp_path: Path,
+) -> None:
+    data = np.arange(1_000_000)
+    path = tmp_path / "a.h5"
+    with Promise([str(path)]):
+        with al.hdf5.enabled(), h5py.File(path, "w") as file:
+            file["x"] = data
+        with h5py.File(path, "r", driver="core", backing_store=False) as file:
+            np.testing.assert_array_equal(file["x"], data)
+    with Promise([str(path)]), al.hdf5.enabled():
+        file = h5py.File(path, "w")
+    file["x"] = data
+    file.close()
+    other = "import h5py, sys; print(h5py.File(sys.argv[1], 'r+')['x'][5])"
+    assert run(other, path).stdout == "5\n"
+
+
+def test_files_of_other_drivers_have_nothing_to_wait_for() -> None:
+    with al.hdf5.enabled(), h5py.File("nowhere", "w", driver="core", backing_store=False) as file:
+        file["x"] = np.zeros(100_000)
+        al.hdf5.wait(file)
+        assert al.hdf5.test(file["x"])
+        assert al.hdf5.prefetch(file["x"]) == 0
 
 
 @pytest.mark.parametrize("layout", [{}, {"chunks": (64, 64)}, {"chunks": True, "compression": 1}])

@@ -311,16 +311,24 @@ impl Ours {
         self.opened.filter(|_| !opened::is_shared(self.hdf5, key))
     }
 
-    /// Whether there is nothing under way that a small write could disturb.
+    /// Whether there is nothing under way, and nothing to be told.
     fn is_quiet(&self) -> bool {
         self.opened.is_none_or(|opened| opened.behind.is_quiet(opened.file))
     }
 
+    /// Runs a small write here and now, if it disturbs nothing that is under way.
+    fn write_now(&self, size: usize, write: impl FnOnce() -> Status) -> Option<Status> {
+        if size >= self.settings.behind_bytes() {
+            return None;
+        }
+        match self.opened {
+            Some(Opened { behind, file }) => behind.change(file, write),
+            None => Some(write()),
+        }
+    }
+
     /// Takes bytes; `false`: they have to be written here and now.
     fn write_behind(&self, address: Address, bytes: &[u8]) -> bool {
-        if bytes.len() < self.settings.behind_bytes() && self.is_quiet() {
-            return false;
-        }
         let Some(Opened { behind, file }) = self.behind() else { return false };
         let (label, ticket) = (scope::label(), scope::ticket());
         let taken = match scope::is_lent(bytes) {
@@ -348,7 +356,8 @@ impl Ours {
 
     /// Whether a close leaves what is not written to the end of the task that makes the file.
     fn is_later(&self) -> bool {
-        self.later.is_some() && !self.has_failed() && !self.hdf5.is_terminating()
+        let goes_on = self.later.as_ref().is_some_and(|(number, _)| later::goes_on(*number));
+        goes_on && !self.has_failed() && !self.hdf5.is_terminating()
     }
 
     /// What is left of the file when HDF5 closes it.
@@ -373,15 +382,16 @@ unsafe extern "C" fn write(
     // SAFETY: HDF5 passes its file.
     let ours = unsafe { of(file) };
     let end = address.checked_add(size as u64).filter(|end| *end <= ADDRESS_MAX);
-    if let Some(end) = end.filter(|_| size > 0) {
+    let plainly = || below!(ours, write(kind, list, address, size, buffer));
+    let status = ours.write_now(size, plainly).unwrap_or_else(|| {
         // SAFETY: HDF5's bytes, for as long as this call.
         let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), size) };
-        if ours.write_behind(address, bytes) {
-            ours.end = ours.end.max(end);
-            return DONE;
+        let is_possible = end.is_some() && size > 0;
+        match is_possible && ours.write_behind(address, bytes) {
+            true => DONE,
+            false => plainly(),
         }
-    }
-    let status = below!(ours, write(kind, list, address, size, buffer));
+    });
     if status >= 0 {
         ours.end = ours.end.max(end.unwrap_or(0));
     }
@@ -448,7 +458,9 @@ unsafe extern "C" fn truncate(file: File, _list: Id, _is_closing: bool) -> Statu
         return DONE;
     }
     // SAFETY: a descriptor and a number.
-    if unsafe { libc::ftruncate(ours.fd, wanted as i64) } == -1 {
+    let cut = || unsafe { libc::ftruncate(ours.fd, wanted as i64) };
+    let changed = ours.opened.and_then(|Opened { behind, file }| behind.change(file, cut));
+    if changed.unwrap_or_else(cut) == -1 {
         let why = std::io::Error::last_os_error();
         let message = format!("{}: it cannot be made {wanted} bytes long: {why}", ours.name);
         stack::push_here(ours.hdf5, &message);

@@ -1,6 +1,6 @@
 //! Files: opened with our file driver below the connector below, if that is the native one.
 
-use std::ffi::c_uint;
+use std::ffi::{c_uint, CStr};
 use std::sync::{Arc, OnceLock};
 
 use crate::abi::{
@@ -11,7 +11,7 @@ use crate::abi::{
 use crate::info::Info;
 use crate::library::{self, Library};
 use crate::object::{act, Container, Object};
-use crate::{driver, info, opened, stack};
+use crate::{driver, info, later, opened, stack};
 
 /// The callbacks of a slot: a file is opened before there is an object to tell its library.
 pub const fn class<const SLOT: usize>() -> FileClass {
@@ -126,6 +126,7 @@ unsafe extern "C" fn create<const SLOT: usize>(
 ) -> Ptr {
     // SAFETY: HDF5 passes a name and lists.
     unsafe {
+        later::before_open(CStr::from_ptr(name));
         opened_with::<SLOT>("create of a file", access, req, |library, access, req| {
             (library.symbols.file_create)(name, flags, creation, access, list, req)
         })
@@ -141,6 +142,7 @@ unsafe extern "C" fn open<const SLOT: usize>(
 ) -> Ptr {
     // SAFETY: as in `create`.
     unsafe {
+        later::before_open(CStr::from_ptr(name));
         opened_with::<SLOT>("open of a file", access, req, |library, access, req| {
             (library.symbols.file_open)(name, flags, access, list, req)
         })

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime::behind::Failed;
+use runtime::behind::{self, Failed};
 
 use crate::opened::{self, Key, Opened};
 
@@ -64,6 +64,12 @@ pub fn promised(key: Key) -> Option<u64> {
     PROMISE.try_with(|promise| promise.borrow().as_ref().and_then(number)).ok().flatten()
 }
 
+/// Whether the task of this number goes on, on this thread: it will settle what is left.
+pub fn goes_on(number: u64) -> bool {
+    let is_it = |promise: &Promise| promise.number == number;
+    PROMISE.try_with(|promise| promise.borrow().as_ref().is_some_and(is_it)).unwrap_or(false)
+}
+
 /// Keeps what is left of a file.
 pub fn keep(rest: Rest) {
     let Rest { number, key, .. } = rest;
@@ -75,7 +81,7 @@ pub fn keep(rest: Rest) {
 
 /// Waits for what is left of a file that is about to be opened again.
 pub fn before_open(name: &CStr) {
-    if COUNT.load(Ordering::Acquire) == 0 {
+    if COUNT.load(Ordering::Acquire) == 0 || behind::is_child() {
         return;
     }
     let Ok(found) = std::fs::metadata(&*name.to_string_lossy()) else { return };
@@ -95,6 +101,9 @@ fn finish(entry: &Entry) {
 
 /// What went wrong with all files of a number, once they are over.
 fn settle(number: u64) -> Vec<Failed> {
+    if behind::is_child() {
+        return Vec::new();
+    }
     let is_its = |entry: &Arc<Entry>| entry.number == number;
     let its: Vec<_> = ENTRIES.lock().iter().filter(|entry| is_its(entry)).cloned().collect();
     its.iter().for_each(|entry| finish(entry));
@@ -127,6 +136,17 @@ pub unsafe extern "C" fn alongside_hdf5_close_later(paths: *const c_char) -> u64
     let promise = (number > 0).then_some(Promise { number, paths: list });
     let _ = PROMISE.try_with(|slot| slot.replace(promise));
     number
+}
+
+/// Waits for what is left of a file that is about to be opened, by whatever means.
+///
+/// # Safety
+///
+/// `name` is a path.
+#[no_mangle]
+pub unsafe extern "C" fn alongside_hdf5_before_open(name: *const c_char) {
+    // SAFETY: the caller promised.
+    before_open(unsafe { CStr::from_ptr(name) });
 }
 
 /// Waits until all files of a number that are closed are written. 0: they are. Else the first

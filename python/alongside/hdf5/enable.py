@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from alongside import errors
-from alongside.hdf5 import plugin
+from alongside.hdf5 import plugin, waiting
 
 _DEFAULT = 0
 _lock = threading.Lock()
@@ -66,6 +66,7 @@ def _begin(text: str) -> None:
         _hdf5()  # a library that cannot be served says so here
         _enabled.append(text)
         if not _replaced:
+            waiting.wait_in_children()
             for name in ("open", "create"):
                 _replaced[name] = getattr(h5py.h5f, name)
                 setattr(h5py.h5f, name, _with_connector(_replaced[name]))
@@ -119,6 +120,7 @@ def _connector_of(name: bytes | str) -> str | None:
     from h5py import h5f, h5fd
 
     try:
+        plugin.loaded().alongside_hdf5_before_open(os.fsencode(name))
         found = os.stat(name)
     except (OSError, ValueError):
         return None

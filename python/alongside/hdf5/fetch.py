@@ -23,7 +23,10 @@ def prefetch(dataset: Any) -> int:
         How many bytes are on their way.
 
     """
-    device, inode = plugin.identity(dataset)
+    identity = plugin.identity(dataset)
+    if identity is None:
+        return 0
+    device, inode = identity
     library = plugin.loaded()
     fetched = 0
     for offset, length in plugin.ranges(dataset):

@@ -104,19 +104,21 @@ def loaded() -> ctypes.CDLL:
     found.alongside_hdf5_fetch.restype = number
     found.alongside_hdf5_close_later.argtypes = [ctypes.c_char_p]
     found.alongside_hdf5_close_later.restype = number
+    found.alongside_hdf5_before_open.argtypes = [text]
+    found.alongside_hdf5_before_open.restype = None
     found.alongside_hdf5_settle.argtypes = [number, ctypes.c_char_p, size]
     return found
 
 
-def identity(target: Any) -> tuple[int, int]:
-    """Device and inode of a path, or of the file of an h5py object."""
+def identity(target: Any) -> tuple[int, int] | None:
+    """Device and inode of a path, or of the file of an h5py object; None: it cannot be ours."""
     if isinstance(target, (str, bytes, os.PathLike)):
         found = os.stat(target)
-    elif target.file.driver == "sec2":
+    elif target.file.driver != "sec2":
+        return None
+    else:
         # Its name may be another file's by now, or nobody's.
         found = os.fstat(target.file.id.get_vfd_handle())
-    else:
-        found = os.stat(target.file.filename)
     return found.st_dev, found.st_ino
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
+from multiprocessing import util
 from typing import Any
 
 from alongside.hdf5 import plugin
@@ -26,22 +28,43 @@ def wait(target: Any = None) -> None:
             and cause are in the message, and ``errno`` is that of the first.
 
     """
+    place = _place(target)
+    if place is None:
+        return
     text = ctypes.create_string_buffer(TEXT_BYTES_MAX)
-    errno = plugin.loaded().alongside_hdf5_wait(*_place(target), text, TEXT_BYTES_MAX)
+    errno = plugin.loaded().alongside_hdf5_wait(*place, text, TEXT_BYTES_MAX)
     if errno:
         raise OSError(errno, text.value.decode(errors="replace"))
 
 
 def test(target: Any = None) -> bool:
     """Whether :func:`alongside.hdf5.wait` would return, or raise, at once; its own arguments."""
-    return bool(plugin.loaded().alongside_hdf5_test(*_place(target)))
+    place = _place(target)
+    return place is None or bool(plugin.loaded().alongside_hdf5_test(*place))
 
 
-def _place(target: Any) -> tuple[Any, ...]:
-    """Device, inode, ranges and their number, as the plugin takes them."""
+def wait_in_children() -> None:
+    """Has processes of `multiprocessing` wait at their end.
+
+    They end by ``os._exit``, which calls nothing of HDF5 and no destructor.
+    """
+    util.register_after_fork(wait, _wait_at_exit)
+    if multiprocessing.parent_process() is not None:
+        _wait_at_exit(wait)
+
+
+def _wait_at_exit(_: Any) -> None:
+    util.Finalize(None, wait, exitpriority=0)
+
+
+def _place(target: Any) -> tuple[Any, ...] | None:
+    """Device, inode, ranges and their number, as the plugin takes them; None: it is not ours."""
     if target is None:
         return 0, 0, None, 0
-    device, inode = plugin.identity(target)
+    identity = plugin.identity(target)
+    if identity is None:
+        return None
+    device, inode = identity
     if not hasattr(target, "chunks"):
         return device, inode, None, 0
     flat = [number for pair in plugin.ranges(target) for number in pair]

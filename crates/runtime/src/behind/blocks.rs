@@ -101,8 +101,8 @@ pub(super) fn populated() -> Option<Block> {
 pub(super) enum Room {
     /// A block; so much of it will be used.
     Block(Block),
-    /// It will be an allocation.
-    Small,
+    /// An allocation of its own.
+    Small(Vec<u8>),
 }
 
 /// Blocks that nobody uses, by size.
@@ -113,14 +113,16 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Memory for a piece. Where the system has no block to give, a plain allocation.
-    pub(super) fn room(&mut self, len: usize) -> Room {
+    /// Memory for a piece; `None`: the system has none to give.
+    pub(super) fn room(&mut self, len: usize) -> Option<Room> {
         if len <= SMALL_BYTES_MAX {
-            return Room::Small;
+            let mut bytes = Vec::new();
+            bytes.try_reserve_exact(len).ok()?;
+            return Some(Room::Small(bytes));
         }
         let fits = |size: &usize| PIECE_BYTES_MAX >> size >= len;
         let size = (0..SIZES).rev().find(fits).expect("a piece is no longer than a block");
-        self.take(size).map_or(Room::Small, Room::Block)
+        self.take(size).map(Room::Block)
     }
 
     /// A block of this size, cut from a larger one if there is none.
@@ -171,18 +173,19 @@ mod tests {
         let sizes = [4 << 20, 100_000, 1 << 20, 70_000, 2 << 20, 300_000, 1 << 20, 65_537];
         let mut out = Vec::new();
         for len in sizes {
-            let Room::Block(block) = blocks.room(len) else { panic!("{len} has a block") };
+            let Some(Room::Block(block)) = blocks.room(len) else { panic!("{len} has a block") };
             out.push((block.as_ptr() as usize, block.as_ptr() as usize + len, block));
         }
         out.sort_by_key(|(start, ..)| *start);
         assert!(out.windows(2).all(|two| two[0].1 <= two[1].0));
         let places: Vec<usize> = out.iter().map(|(start, ..)| *start).collect();
         out.into_iter().for_each(|(.., block)| blocks.give_back(block));
-        let again: Vec<Room> = sizes.iter().map(|len| blocks.room(*len)).collect();
+        let again: Vec<Room> = sizes.iter().filter_map(|len| blocks.room(*len)).collect();
+        assert_eq!(again.len(), sizes.len());
         assert!(again.iter().all(|room| match room {
             Room::Block(block) => places.contains(&(block.as_ptr() as usize)),
-            Room::Small => false,
+            Room::Small(_) => false,
         }));
-        assert!(matches!(blocks.room(SMALL_BYTES_MAX), Room::Small));
+        assert!(matches!(blocks.room(SMALL_BYTES_MAX), Some(Room::Small(_))));
     }
 }

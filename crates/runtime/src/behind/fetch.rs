@@ -72,10 +72,14 @@ impl State {
     /// Reads a range ahead, as far as the file's limit allows; how many bytes that are.
     pub(super) fn fetch(&mut self, file: FileId, offset: u64, len: u64) -> Result<u64, Refused> {
         let mut at = offset;
-        while at < offset + len {
+        while at < offset + len && !self.is_changing(file) {
             let piece = (offset + len - at).min(PIECE_BYTES_MAX as u64);
             if !self.is_known(file, at, at + piece) && self.failure_in(file, at, piece).is_none() {
-                let Some(room) = self.reserve(file, piece as usize)? else { break };
+                let room = match self.reserve(file, piece as usize) {
+                    Ok(Some(room)) => room,
+                    Ok(None) | Err(Refused::Memory) => break,
+                    Err(refused) => return Err(refused),
+                };
                 let work = Work::Fetch { memory: room.empty(piece as usize), is_stale: false };
                 let label = Arc::new(Label::default());
                 let job = Job { file, offset: at, len: piece, work, label, ticket: None };

@@ -114,6 +114,8 @@ pub enum Refused {
     Child,
     /// No such file.
     Forgotten,
+    /// The system has no memory for a copy. A write does without one, and is over when it returns.
+    Memory,
 }
 
 /// Follows some writes to their end, however they end. Clones follow the same.
@@ -213,8 +215,12 @@ impl WriteBehind {
                 return Ok(());
             };
             let piece = &rest[..rest.len().min(PIECE_BYTES_MAX)];
-            let memory = self.room(file, piece.len())?.fill(piece);
-            self.submit(file, offset + at as u64, memory, label, ticket)?;
+            let at = offset + at as u64;
+            match self.room(file, piece.len()) {
+                Ok(room) => self.submit(file, at, room.fill(piece), label, ticket)?,
+                Err(Refused::Memory) => self.write_in_place(file, at, piece, label, ticket)?,
+                Err(refused) => return Err(refused),
+            }
         };
         match bytes.len() < HELPED_BYTES_MIN {
             true => copy(),
@@ -247,6 +253,43 @@ impl WriteBehind {
             at += piece.len() as u64;
         }
         Ok(())
+    }
+
+    /// Takes a write and waits for its end: its bytes are used where they are.
+    fn write_in_place(
+        &self,
+        file: FileId,
+        offset: u64,
+        bytes: &[u8],
+        label: &Arc<Label>,
+        ticket: Option<&Ticket>,
+    ) -> Result<(), Refused> {
+        // SAFETY: they stay until this returns, and nothing uses them after that.
+        unsafe { self.write_lent(file, offset, bytes, label, ticket) }?;
+        let range = [(offset, bytes.len() as u64)];
+        let mut state = self.shared.state.lock();
+        while !self.is_orphaned() && state.is_writing(file, &range) {
+            self.wait(&mut state, None);
+        }
+        Ok(())
+    }
+
+    /// Has the caller change a file by itself, if nothing of it is under way, read ahead or to be
+    /// told; nothing is read ahead meanwhile, which could be what was there before. `None`: it was
+    /// not called.
+    pub fn change<T>(&self, file: FileId, change: impl FnOnce() -> T) -> Option<T> {
+        if self.is_orphaned() {
+            return Some(change());
+        }
+        let mut state = self.shared.state.lock();
+        if !state.is_quiet(file) {
+            return None;
+        }
+        state.change(file, true);
+        drop(state);
+        let result = change();
+        self.shared.state.lock().change(file, false);
+        Some(result)
     }
 
     /// Memory for a piece, when the file may have it.
@@ -482,6 +525,12 @@ pub fn global() -> io::Result<&'static WriteBehind> {
         behind
     });
     Ok(behind)
+}
+
+/// Whether this process was forked from the one that [`global`] works for: nothing goes on here,
+/// and whoever held a lock of the caller's then may hold it for ever.
+pub fn is_child() -> bool {
+    GLOBAL.get().is_some_and(WriteBehind::is_orphaned)
 }
 
 #[cfg(test)]

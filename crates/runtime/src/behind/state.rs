@@ -50,7 +50,10 @@ impl Room {
     /// Memory to read into.
     pub(super) fn empty(self, len: usize) -> Memory {
         match self {
-            Room::Small => Memory { buffer: Buffer::new(len), block: None, copied: len },
+            Room::Small(mut bytes) => {
+                bytes.resize(len, 0);
+                Memory { buffer: Buffer::from(bytes), block: None, copied: len }
+            }
             Room::Block(block) => {
                 // SAFETY: as in `fill`; what the system maps is zeroed, so initialised.
                 let buffer = unsafe { Buffer::lent(block.as_ptr(), len) };
@@ -62,8 +65,9 @@ impl Room {
     /// Copies a piece.
     pub(super) fn fill(self, piece: &[u8]) -> Memory {
         match self {
-            Room::Small => {
-                Memory { buffer: Buffer::from(piece.to_vec()), block: None, copied: piece.len() }
+            Room::Small(mut bytes) => {
+                bytes.extend_from_slice(piece);
+                Memory { buffer: Buffer::from(bytes), block: None, copied: piece.len() }
             }
             Room::Block(block) => {
                 // SAFETY: a block is as large as the largest piece, and nobody else has it; the
@@ -89,6 +93,8 @@ pub(super) struct File {
     pub(super) fetched: Fetched,
     /// There was one, taken or not.
     has_failed: bool,
+    /// Calls that change it by themselves just now: nothing may be read ahead meanwhile.
+    changing: usize,
 }
 
 pub(super) enum Work {
@@ -159,8 +165,9 @@ impl State {
         self.next_file += 1;
         let name = Arc::from(name);
         let (datum, tasks, copied, failures) = (None, 0, 0, Vec::new());
-        let (has_failed, fetched) = (false, Fetched::default());
-        let file = File { fd, name, rules, datum, tasks, copied, failures, has_failed, fetched };
+        let (has_failed, fetched, changing) = (false, Fetched::default(), 0);
+        let file =
+            File { fd, name, rules, datum, tasks, copied, failures, has_failed, fetched, changing };
         self.files.insert(id, file);
         id
     }
@@ -175,14 +182,15 @@ impl State {
     }
 
     /// Memory for a piece, counted; `None`: the file has as much as it may.
+    /// [`Refused::Memory`]: the system has none.
     pub(super) fn reserve(&mut self, file: FileId, len: usize) -> Result<Option<Room>, Refused> {
         let entry = self.files.get_mut(&file).ok_or(Refused::Forgotten)?;
         if entry.copied > 0 && entry.copied + len > entry.rules.limit_bytes {
             return Ok(None);
         }
+        let room = self.blocks.room(len).ok_or(Refused::Memory)?;
         entry.copied += len;
         self.copied += len;
-        let room = self.blocks.room(len);
         if matches!(room, Room::Block(_)) {
             self.burst = (self.burst.0 + len, self.burst.1.max(entry.rules.limit_bytes));
         }
@@ -487,6 +495,19 @@ impl State {
         self.files.get(&file).is_none_or(|file| {
             file.tasks == 0 && file.failures.is_empty() && file.fetched.is_empty()
         })
+    }
+
+    /// Somebody begins, or ends, to change a file by itself.
+    pub(super) fn change(&mut self, file: FileId, begins: bool) {
+        if let Some(file) = self.files.get_mut(&file) {
+            file.changing =
+                if begins { file.changing + 1 } else { file.changing.saturating_sub(1) };
+        }
+    }
+
+    /// Whether somebody changes it by itself.
+    pub(super) fn is_changing(&self, file: FileId) -> bool {
+        self.files.get(&file).is_some_and(|file| file.changing > 0)
     }
 
     pub(super) fn has_failed(&self, file: FileId) -> bool {

@@ -172,6 +172,27 @@ fn a_range_is_not_written_while_a_write_of_it_waits() {
 }
 
 #[test]
+fn nothing_is_read_ahead_of_a_change_that_goes_on() {
+    let behind = faulty(Faults::default());
+    let on_disk = new_file();
+    on_disk.set_len(100).unwrap();
+    let file = behind.add(on_disk.as_raw_fd(), "f", rules(1 << 20));
+    let during = behind.change(file, || {
+        let fetched = behind.fetch(file, 0, 100);
+        on_disk.write_all_at(&[1; 100], 0).unwrap();
+        fetched
+    });
+    assert_eq!(during, Some(Ok(0)));
+    assert_eq!(behind.fetch(file, 0, 100), Ok(100));
+    // What was read ahead before would be handed over after it.
+    assert_eq!(behind.change(file, || panic!("it is not quiet")), None::<()>);
+    let mut seen = [0; 100];
+    assert!(behind.take_fetched(file, 0, &mut seen));
+    assert_eq!(seen, [1; 100]);
+    assert_eq!(behind.forget(file), Ok(()));
+}
+
+#[test]
 fn what_stops_in_the_middle_fails_with_the_cause_of_its_rest() {
     // SAFETY: a name that ends with a zero; the descriptor is new.
     let sealed = unsafe {
