@@ -355,6 +355,39 @@ def test_files_that_hdf5_opens_by_itself_are_written_like_the_one_that_names_the
     assert (ended.returncode, ended.stdout) == (0, told), ended.stderr
 
 
+def test_a_list_for_the_files_of_external_links_finds_the_file_that_is_open(
+    tmp_path: Path,
+) -> None:
+    data = np.arange(1_000_000)
+    with al.hdf5.enabled():
+        linked = h5py.File(tmp_path / "linked.h5", "w")
+        file = h5py.File(tmp_path / "a.h5", "w")
+    linked["x"] = data
+    linked.flush()
+    for name, path in (("root", "/"), ("x", "/x")):
+        file[name] = h5py.ExternalLink("linked.h5", path)
+    links = h5py.h5p.create(h5py.h5p.LINK_ACCESS)
+    files = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    files.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
+    links.set_elink_fapl(files)
+    linked["x"][...] = data * 2
+    found = h5py.Dataset(h5py.h5o.open(file.id, b"x", links))
+    np.testing.assert_array_equal(found, data * 2)
+    root = h5py.Group(h5py.h5g.open(file.id, b"root"))
+    assert h5py.h5o.exists_by_name(file.id, b"root/x", links)
+    linked["y"] = data
+    root = h5py.Group(h5py.h5o.open(file.id, b"root", links))
+    np.testing.assert_array_equal(root["y"], data)
+    root["z"] = data + 1
+    np.testing.assert_array_equal(linked["z"], data + 1)
+    assert links.get_elink_fapl().get_driver() == h5py.h5fd.SEC2
+    del found, root
+    file.close()
+    linked.close()
+    with h5py.File(tmp_path / "linked.h5") as plain:
+        assert list(plain) == ["x", "y", "z"]
+
+
 CHILD = """
 import multiprocessing, sys, h5py, numpy as np
 import alongside as al

@@ -6,6 +6,11 @@ use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
 /// `hid_t`.
 pub type Id = i64;
+
+/// A list of access properties that a call passes for the links that it follows.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Access(pub Id);
 /// `herr_t`: negative is a failure.
 pub type Status = c_int;
 /// Somebody's object, argument block, or buffer.
@@ -38,8 +43,9 @@ pub const ACCESS_SWMR: c_uint = 0x20 | 0x40;
 pub struct Location {
     pub object_type: c_int,
     pub kind: c_int,
-    /// Of `LOCATION_BY_NAME`.
+    /// Of `LOCATION_BY_NAME`: the name, and the list for the links that lead there.
     pub name: Text,
+    pub access: Id,
 }
 pub const LOCATION_BY_NAME: c_int = 1;
 
@@ -154,7 +160,7 @@ pub type LocatedOptional =
     unsafe extern "C" fn(Ptr, *const Location, *mut OptionalArgs, Id, Req) -> Status;
 pub type Act = unsafe extern "C" fn(Ptr, Ptr, Id, Req) -> Status;
 pub type Close = unsafe extern "C" fn(Ptr, Id, Req) -> Status;
-pub type Open = unsafe extern "C" fn(Ptr, *const Location, Text, Id, Id, Req) -> Ptr;
+pub type Open = unsafe extern "C" fn(Ptr, *const Location, Text, Access, Id, Req) -> Ptr;
 pub type LocatedAct = unsafe extern "C" fn(Ptr, *const Location, Ptr, Id, Req) -> Status;
 pub type LinkCopy =
     unsafe extern "C" fn(Ptr, *const Location, Ptr, *const Location, Id, Id, Id, Req) -> Status;
@@ -195,7 +201,7 @@ pub struct AttributeClass {
 #[repr(C)]
 pub struct DatasetClass {
     pub create:
-        unsafe extern "C" fn(Ptr, *const Location, Text, Id, Id, Id, Id, Id, Id, Req) -> Ptr,
+        unsafe extern "C" fn(Ptr, *const Location, Text, Id, Id, Id, Id, Access, Id, Req) -> Ptr,
     pub open: Open,
     pub read: Transfer,
     pub write: Transfer,
@@ -207,7 +213,8 @@ pub struct DatasetClass {
 
 #[repr(C)]
 pub struct DatatypeClass {
-    pub commit: unsafe extern "C" fn(Ptr, *const Location, Text, Id, Id, Id, Id, Id, Req) -> Ptr,
+    pub commit:
+        unsafe extern "C" fn(Ptr, *const Location, Text, Id, Id, Id, Access, Id, Req) -> Ptr,
     pub open: Open,
     pub get: Act,
     pub specific: Act,
@@ -227,7 +234,7 @@ pub struct FileClass {
 
 #[repr(C)]
 pub struct GroupClass {
-    pub create: unsafe extern "C" fn(Ptr, *const Location, Text, Id, Id, Id, Id, Req) -> Ptr,
+    pub create: unsafe extern "C" fn(Ptr, *const Location, Text, Id, Id, Access, Id, Req) -> Ptr,
     pub open: Open,
     pub get: Act,
     pub specific: unsafe extern "C" fn(Ptr, *mut GroupSpecificArgs, Id, Req) -> Status,

@@ -3,9 +3,10 @@
 use std::ffi::c_void;
 
 use crate::abi::{
-    AttributeClass, AttributeExistsArgs, Id, Location, OptionalArgs, Ptr, Req, Status, Text,
-    ATTRIBUTE_EXISTS,
+    Access, AttributeClass, AttributeExistsArgs, Id, Location, OptionalArgs, Ptr, Req, Status,
+    Text, ATTRIBUTE_EXISTS,
 };
+use crate::elink::{self, Parameter};
 use crate::forward::{act, close, open};
 use crate::object::Object;
 
@@ -20,7 +21,7 @@ open! {
 
 open! {
     open = attribute_open, "open of an attribute",
-    (location: *const Location; name: Text, access: Id),
+    (location: *const Location; name: Text, access: Access),
     object => object.path.clone()
 }
 
@@ -49,8 +50,10 @@ unsafe extern "C" fn specific(
             // clear it.
             *(*exists).exists = false;
         }
-        object.act("change of attributes", req, |it, below, req| {
-            call(it, location, below, args, list, req)
+        elink::with(object.container.hdf5, &[location.access()], || {
+            object.act("change of attributes", req, |it, below, req| {
+                call(it, location, below, args, list, req)
+            })
         })
     }
 }

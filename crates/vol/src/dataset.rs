@@ -2,7 +2,7 @@
 //! that the program lends is used where it is.
 
 use crate::abi::{
-    DatasetClass, Id, Location, OptionalArgs, Ptr, Req, Status, Text, DATASET_FLUSH, FAILED,
+    Access, DatasetClass, Id, Location, OptionalArgs, Ptr, Req, Status, Text, DATASET_FLUSH, FAILED,
 };
 use crate::forward::{act, change, close, open};
 use crate::lend::lent;
@@ -15,13 +15,13 @@ pub const CLASS: DatasetClass =
 open! {
     create = dataset_create, "create of a dataset",
     (location: *const Location;
-     name: Text, link: Id, kind: Id, space: Id, creation: Id, access: Id),
+     name: Text, link: Id, kind: Id, space: Id, creation: Id, access: Access),
     object => object.path_to(name)
 }
 
 open! {
     open = dataset_open, "open of a dataset",
-    (location: *const Location; name: Text, access: Id),
+    (location: *const Location; name: Text, access: Access),
     object => object.path_to(name)
 }
 

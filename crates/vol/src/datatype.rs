@@ -1,19 +1,19 @@
 //! Named datatypes: passed on.
 
-use crate::abi::{DatatypeClass, Id, Location, OptionalArgs, Ptr, Text, DATATYPE_FLUSH};
+use crate::abi::{Access, DatatypeClass, Id, Location, OptionalArgs, Ptr, Text, DATATYPE_FLUSH};
 use crate::forward::{act, change, close, open};
 
 pub const CLASS: DatatypeClass = DatatypeClass { commit, open, get, specific, optional, close };
 
 open! {
     commit = datatype_commit, "commit of a datatype",
-    (location: *const Location; name: Text, kind: Id, link: Id, creation: Id, access: Id),
+    (location: *const Location; name: Text, kind: Id, link: Id, creation: Id, access: Access),
     object => object.path_to(name)
 }
 
 open! {
     open = datatype_open, "open of a datatype",
-    (location: *const Location; name: Text, access: Id),
+    (location: *const Location; name: Text, access: Access),
     object => object.path_to(name)
 }
 

@@ -19,8 +19,14 @@ macro_rules! act {
             unsafe {
                 let object = $crate::object::Object::of(object);
                 let call = object.container.hdf5.symbols.$symbol;
-                object.act($operation, req, |it, below, req| {
-                    call(it, $($before,)* below, $($after,)* list, req)
+                let lists = [
+                    $($crate::elink::Parameter::access($before),)*
+                    $($crate::elink::Parameter::access($after),)*
+                ];
+                $crate::elink::with(object.container.hdf5, &lists, || {
+                    object.act($operation, req, |it, below, req| {
+                        call(it, $($before,)* below, $($after,)* list, req)
+                    })
                 })
             }
         }
@@ -44,8 +50,14 @@ macro_rules! open {
             unsafe {
                 let $object = $crate::object::Object::of($object);
                 let call = $object.container.hdf5.symbols.$symbol;
-                let made = $object.act($operation, req, |it, below, req| {
-                    call(it, $($before,)* below, $($after,)* list, req)
+                let lists = [
+                    $($crate::elink::Parameter::access($before),)*
+                    $($crate::elink::Parameter::access($after),)*
+                ];
+                let made = $crate::elink::with($object.container.hdf5, &lists, || {
+                    $object.act($operation, req, |it, below, req| {
+                        call(it, $($before,)* below, $($after,)* list, req)
+                    })
                 });
                 $crate::object::Object::wrap(&$object.container, made, $path)
             }
@@ -71,8 +83,11 @@ macro_rules! change {
                 let object = $crate::object::Object::of(object);
                 let container = object.container.clone();
                 let call = container.hdf5.symbols.$symbol;
-                let status = object.act($operation, req, |it, below, req| {
-                    call(it, $($before,)* below, args, list, req)
+                let lists = [$($crate::elink::Parameter::access($before),)* None];
+                let status = $crate::elink::with(container.hdf5, &lists, || {
+                    object.act($operation, req, |it, below, req| {
+                        call(it, $($before,)* below, args, list, req)
+                    })
                 });
                 $crate::file::flushed(&container, status, is_flush)
             }

@@ -1,8 +1,8 @@
 //! Groups: passed on; of a mount, the file that is mounted is put in its place below.
 
 use crate::abi::{
-    GroupClass, GroupSpecificArgs, Id, Location, OptionalArgs, Ptr, Req, Status, Text, GROUP_FLUSH,
-    GROUP_MOUNT,
+    Access, GroupClass, GroupSpecificArgs, Id, Location, OptionalArgs, Ptr, Req, Status, Text,
+    GROUP_FLUSH, GROUP_MOUNT,
 };
 use crate::file::flushed;
 use crate::forward::{act, close, open};
@@ -12,13 +12,13 @@ pub const CLASS: GroupClass = GroupClass { create, open, get, specific, optional
 
 open! {
     create = group_create, "create of a group",
-    (location: *const Location; name: Text, link: Id, creation: Id, access: Id),
+    (location: *const Location; name: Text, link: Id, creation: Id, access: Access),
     object => object.path_to(name)
 }
 
 open! {
     open = group_open, "open of a group",
-    (location: *const Location; name: Text, access: Id),
+    (location: *const Location; name: Text, access: Access),
     object => object.path_to(name)
 }
 

@@ -22,6 +22,7 @@ mod class;
 mod dataset;
 mod datatype;
 mod driver;
+mod elink;
 mod errors;
 mod file;
 mod forward;

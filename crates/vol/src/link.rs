@@ -1,8 +1,10 @@
 //! Links: passed on. Of two objects, either may be missing (`H5L_SAME_LOC`).
 
 use crate::abi::{
-    Id, LinkClass, LinkCreateArgs, Location, OptionalArgs, Ptr, Req, Status, FAILED, LINK_HARD,
+    Access, Id, LinkClass, LinkCreateArgs, Location, OptionalArgs, Ptr, Req, Status, FAILED,
+    LINK_HARD,
 };
+use crate::elink::{self, Parameter};
 use crate::forward::act;
 use crate::object::{act, container_of, name_of, Object};
 
@@ -28,8 +30,11 @@ unsafe extern "C" fn create(
         }
         let call = container.hdf5.symbols.link_create;
         let it = Object::below_of(object);
-        let status = act(container, "create of a link", None, req, |req| {
-            call(args, it, location, container.below, link, access, list, req)
+        let lists = [location.access(), Some(Access(access))];
+        let status = elink::with(container.hdf5, &lists, || {
+            act(container, "create of a link", None, req, |req| {
+                call(args, it, location, container.below, link, access, list, req)
+            })
         });
         if is_hard {
             (*args).current = current;
@@ -71,9 +76,11 @@ macro_rules! relocate {
                 let Some(container) = container_of(from, to) else { return FAILED };
                 let call = container.hdf5.symbols.$symbol;
                 let (from, to) = (Object::below_of(from), Object::below_of(to));
-                act(container, $operation, None, req, |req| {
-                    let below = container.below;
-                    call(from, from_location, to, to_location, below, link, access, list, req)
+                elink::with(container.hdf5, &[Some(Access(access))], || {
+                    act(container, $operation, None, req, |req| {
+                        let below = container.below;
+                        call(from, from_location, to, to_location, below, link, access, list, req)
+                    })
                 })
             }
         }

@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 
 use crate::abi::{
-    Address, File, FileSpecificArgs, GroupSpecificArgs, Id, LinkCreateArgs, Location, Notify,
-    OptionalArgs, Ptr, Req, RequestSpecificArgs, Status, Text,
+    Access, Address, File, FileSpecificArgs, GroupSpecificArgs, Id, LinkCreateArgs, Location,
+    Notify, OptionalArgs, Ptr, Req, RequestSpecificArgs, Status, Text,
 };
 
 /// Makes the table: a field, its C name, and what it is given and gives.
@@ -47,7 +47,7 @@ type Locate = *const Location;
 
 symbols! {
     attribute_create "H5VLattr_create"(Ptr, Locate, Id, Text, Id, Id, Id, Id, Id, Req) -> Ptr;
-    attribute_open "H5VLattr_open"(Ptr, Locate, Id, Text, Id, Id, Req) -> Ptr;
+    attribute_open "H5VLattr_open"(Ptr, Locate, Id, Text, Access, Id, Req) -> Ptr;
     attribute_read "H5VLattr_read"(Ptr, Id, Id, Ptr, Id, Req) -> Status;
     attribute_write "H5VLattr_write"(Ptr, Id, Id, *const c_void, Id, Req) -> Status;
     attribute_get "H5VLattr_get"(Ptr, Id, Ptr, Id, Req) -> Status;
@@ -56,9 +56,9 @@ symbols! {
     attribute_close "H5VLattr_close"(Ptr, Id, Id, Req) -> Status;
 
     dataset_create "H5VLdataset_create"(
-        Ptr, Locate, Id, Text, Id, Id, Id, Id, Id, Id, Req,
+        Ptr, Locate, Id, Text, Id, Id, Id, Id, Access, Id, Req,
     ) -> Ptr;
-    dataset_open "H5VLdataset_open"(Ptr, Locate, Id, Text, Id, Id, Req) -> Ptr;
+    dataset_open "H5VLdataset_open"(Ptr, Locate, Id, Text, Access, Id, Req) -> Ptr;
     dataset_read "H5VLdataset_read"(
         usize, *mut Ptr, Id, *mut Id, *mut Id, *mut Id, Id, *mut Ptr, Req,
     ) -> Status;
@@ -71,9 +71,9 @@ symbols! {
     dataset_close "H5VLdataset_close"(Ptr, Id, Id, Req) -> Status;
 
     datatype_commit "H5VLdatatype_commit"(
-        Ptr, Locate, Id, Text, Id, Id, Id, Id, Id, Req,
+        Ptr, Locate, Id, Text, Id, Id, Id, Access, Id, Req,
     ) -> Ptr;
-    datatype_open "H5VLdatatype_open"(Ptr, Locate, Id, Text, Id, Id, Req) -> Ptr;
+    datatype_open "H5VLdatatype_open"(Ptr, Locate, Id, Text, Access, Id, Req) -> Ptr;
     datatype_get "H5VLdatatype_get"(Ptr, Id, Ptr, Id, Req) -> Status;
     datatype_specific "H5VLdatatype_specific"(Ptr, Id, Ptr, Id, Req) -> Status;
     datatype_optional "H5VLdatatype_optional"(Ptr, Id, *mut OptionalArgs, Id, Req) -> Status;
@@ -86,8 +86,8 @@ symbols! {
     file_optional "H5VLfile_optional"(Ptr, Id, *mut OptionalArgs, Id, Req) -> Status;
     file_close "H5VLfile_close"(Ptr, Id, Id, Req) -> Status;
 
-    group_create "H5VLgroup_create"(Ptr, Locate, Id, Text, Id, Id, Id, Id, Req) -> Ptr;
-    group_open "H5VLgroup_open"(Ptr, Locate, Id, Text, Id, Id, Req) -> Ptr;
+    group_create "H5VLgroup_create"(Ptr, Locate, Id, Text, Id, Id, Access, Id, Req) -> Ptr;
+    group_open "H5VLgroup_open"(Ptr, Locate, Id, Text, Access, Id, Req) -> Ptr;
     group_get "H5VLgroup_get"(Ptr, Id, Ptr, Id, Req) -> Status;
     group_specific "H5VLgroup_specific"(Ptr, Id, *mut GroupSpecificArgs, Id, Req) -> Status;
     group_optional "H5VLgroup_optional"(Ptr, Id, *mut OptionalArgs, Id, Req) -> Status;
@@ -154,6 +154,8 @@ symbols! {
     list_close "H5Pclose"(Id) -> Status;
     list_exists "H5Pexist"(Id, Text) -> c_int;
     list_get "H5Pget"(Id, Text, Ptr) -> Status;
+    links_get_files "H5Pget_elink_fapl"(Id) -> Id;
+    links_set_files "H5Pset_elink_fapl"(Id, Id) -> Status;
     list_get_info "H5Pget_vol_info"(Id, *mut Ptr) -> Status;
     list_set_connector "H5Pset_vol"(Id, Id, *const c_void) -> Status;
     list_get_driver "H5Pget_driver"(Id) -> Id;
