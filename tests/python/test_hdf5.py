@@ -388,6 +388,27 @@ def test_a_list_for_the_files_of_external_links_finds_the_file_that_is_open(
         assert list(plain) == ["x", "y", "z"]
 
 
+WATCHED = """
+import os, sys, h5py, numpy as np
+path = sys.argv[1]
+file = h5py.File(path, "w", libver="latest")
+data = file.create_dataset("x", data=np.zeros(1_000_000))
+file.swmr_mode = True
+offset, fd = data.id.get_offset(), os.open(path, os.O_RDONLY)
+for look in (lambda: None, lambda: h5py.is_hdf5(path), lambda: h5py.File(path, swmr=True).close()):
+    look()
+    for number in range(1, 11):
+        data[...] = number
+        last = np.frombuffer(os.pread(fd, 8, offset + data.nbytes - 8))
+        assert last[0] == number, (last, number)
+"""
+
+
+def test_a_file_that_others_read_stays_in_order_when_it_is_looked_at(tmp_path: Path) -> None:
+    ended = run(WATCHED, tmp_path / "a.h5", **al.hdf5.environment())
+    assert ended.returncode == 0, ended.stderr
+
+
 CHILD = """
 import multiprocessing, sys, h5py, numpy as np
 import alongside as al

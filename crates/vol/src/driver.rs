@@ -256,7 +256,6 @@ unsafe extern "C" fn open<const SLOT: usize>(
 unsafe extern "C" fn close(file: File) -> Status {
     // SAFETY: HDF5 passes what `open` gave, and forgets it.
     let mut ours = unsafe { Box::from_raw(file.cast::<Ours>()) };
-    opened::unshare(ours.hdf5, ours.key);
     let rest = ours.rest();
     let written = match &rest {
         Some(_) => Ok(()),

@@ -29,16 +29,21 @@ static OPENED: LazyLock<Mutex<HashMap<FileId, (usize, Key)>>> = LazyLock::new(Mu
 /// Files that other processes read while we write them: the order of all writes matters.
 static SHARED: LazyLock<Mutex<HashSet<(usize, Key)>>> = LazyLock::new(Mutex::default);
 
-/// From now on other processes read these files.
+/// From now on other processes read these files; without keys, which a request may have kept from
+/// being known, all of the library.
 ///
 /// # Errors
 ///
 /// What was written before, and failed. They are not shared then.
 pub fn share(library: &Library, keys: &[Key]) -> Result<(), Vec<Failed>> {
-    drain(Some(library), Some(keys))?;
-    SHARED.lock().extend(keys.iter().map(|key| (library.slot, *key)));
+    let keys = Some(keys).filter(|keys| !keys.is_empty());
+    drain(Some(library), keys)?;
+    let files = found(Some(library), keys);
+    let opened = OPENED.lock();
+    SHARED.lock().extend(files.iter().filter_map(|file| opened.get(file)).copied());
+    drop(opened);
     if let Ok(behind) = behind::global() {
-        found(Some(library), Some(keys)).into_iter().for_each(|file| behind.drop_fetched(file));
+        files.into_iter().for_each(|file| behind.drop_fetched(file));
     }
     Ok(())
 }
@@ -46,13 +51,6 @@ pub fn share(library: &Library, keys: &[Key]) -> Result<(), Vec<Failed>> {
 /// Whether that was said of a file.
 pub fn is_shared(library: &Library, key: Key) -> bool {
     SHARED.lock().contains(&(library.slot, key))
-}
-
-/// The file is closed.
-pub fn unshare(library: &Library, key: Option<Key>) {
-    if let Some(key) = key {
-        SHARED.lock().remove(&(library.slot, key));
-    }
 }
 
 /// Which file a descriptor is of.
@@ -91,7 +89,13 @@ pub fn end_at(opened: Opened, fd: RawFd, len: u64) -> Result<(), Vec<Failed>> {
         // failure before is told anyway.
         unsafe { libc::ftruncate(fd, len as i64) };
     }
-    OPENED.lock().remove(&file);
+    let mut all = OPENED.lock();
+    let place = all.remove(&file);
+    // HDF5 opens a file once more to look at it, and closes that again.
+    if let Some(place) = place.filter(|place| !all.values().any(|other| other == place)) {
+        SHARED.lock().remove(&place);
+    }
+    drop(all);
     behind.forget(file).and(drained)
 }
 

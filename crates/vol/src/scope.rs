@@ -79,9 +79,15 @@ pub fn lend<T>(lent: &[Lent], call: impl FnOnce() -> T) -> T {
     if lent.is_empty() {
         return call();
     }
-    LENT.with_borrow_mut(|all| all.extend_from_slice(lent));
+    let is_noted = LENT.try_with(|all| all.borrow_mut().extend_from_slice(lent)).is_ok();
     let result = call();
-    LENT.with_borrow_mut(|all| all.truncate(all.len() - lent.len()));
+    if is_noted {
+        let _ = LENT.try_with(|all| {
+            let mut all = all.borrow_mut();
+            let rest = all.len() - lent.len();
+            all.truncate(rest);
+        });
+    }
     result
 }
 
