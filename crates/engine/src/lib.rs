@@ -29,7 +29,7 @@ pub mod wrap;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-pub use open::{about, open, Options, Prefer, DEPTH_MAX, ENVIRONMENT};
+pub use open::{about, open, threads, Options, Prefer, Tell, DEPTH_MAX, ENVIRONMENT};
 pub use ops::{Answer, Buffer, Completion, Errno, Op, Stat};
 
 /// Does file operations.

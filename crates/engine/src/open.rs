@@ -1,6 +1,7 @@
 //! Chooses an engine: io_uring where it is to be had, else threads, with the reason.
 
 use std::io;
+use std::sync::Arc;
 
 use crate::threads::Threads;
 use crate::uring::{probe, NoRing, Uring};
@@ -61,6 +62,17 @@ impl Prefer {
     }
 }
 
+/// What is called, by any thread, when something has completed: for who does not sleep on the
+/// descriptor. It may be called with nothing there, and must not wait for the engine's owner.
+pub type Tell = Arc<dyn Fn() + Send + Sync>;
+
+/// An engine of so many threads for so many operations, which tells. Nothing of it depends on its
+/// descriptor, as long as nobody asks for it.
+pub fn threads(depth: u32, threads: u32, tell: Tell) -> io::Result<Box<dyn Engine>> {
+    let reason = "as asked for".into();
+    Ok(Box::new(Threads::new(depth as usize, threads as usize, reason, Some(tell))?))
+}
+
 /// Opens an engine.
 ///
 /// Threads take the place of a ring only where a ring is unavailable (`ENOSYS`, `EPERM`,
@@ -86,7 +98,7 @@ pub fn open(options: &Options) -> io::Result<Box<dyn Engine>> {
 fn choose(options: &Options, prefer: Prefer, why: &str) -> io::Result<Box<dyn Engine>> {
     let (capacity, threads) = (options.depth as usize, options.threads as usize);
     let with_threads = |reason| -> io::Result<Box<dyn Engine>> {
-        Ok(Box::new(Threads::new(capacity, threads, reason)?))
+        Ok(Box::new(Threads::new(capacity, threads, reason, None)?))
     };
     if prefer == Prefer::Threads {
         return with_threads(why.into());

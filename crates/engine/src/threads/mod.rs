@@ -15,7 +15,7 @@ use slab::Slab;
 pub(crate) use pool::{Finished, Job, Pool};
 
 use crate::order::Place;
-use crate::{About, Engine, Full};
+use crate::{About, Engine, Full, Tell};
 
 /// An engine of threads.
 pub(crate) struct Threads {
@@ -36,8 +36,13 @@ struct Slot {
 }
 
 impl Threads {
-    pub fn new(capacity: usize, threads_max: usize, reason: String) -> io::Result<Self> {
-        let pool = Pool::new(threads_max, libc::EFD_NONBLOCK)?;
+    pub fn new(
+        capacity: usize,
+        threads_max: usize,
+        reason: String,
+        tell: Option<Tell>,
+    ) -> io::Result<Self> {
+        let pool = Pool::new(threads_max, libc::EFD_NONBLOCK, tell)?;
         let slots = Slab::with_capacity(capacity);
         Ok(Self { pool, capacity, reason, sequence: 0, slots, closes: Vec::new() })
     }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use ops::{take_turns, Answer, Errno, Op, Turns};
 use parking_lot::{Condvar, Mutex};
 
-use crate::plain;
+use crate::{plain, Tell};
 
 /// How long a thread without work stays.
 const IDLE_MAX: Duration = Duration::from_secs(10);
@@ -52,6 +52,7 @@ struct Shared {
     work: Condvar,
     change: Condvar,
     event: OwnedFd,
+    tell: Option<Tell>,
 }
 
 #[derive(Default)]
@@ -66,7 +67,8 @@ struct State {
 
 impl Pool {
     /// A pool without threads yet. `event_flags` are those of its eventfd.
-    pub fn new(threads_max: usize, event_flags: i32) -> io::Result<Self> {
+    /// What is to be told is called as the eventfd would be written, also if nobody watches that.
+    pub fn new(threads_max: usize, event_flags: i32, tell: Option<Tell>) -> io::Result<Self> {
         assert!(threads_max > 0, "a pool of no threads does nothing");
         // SAFETY: takes no memory.
         let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | event_flags) };
@@ -76,7 +78,7 @@ impl Pool {
         // SAFETY: the kernel just made this descriptor for us.
         let event = unsafe { OwnedFd::from_raw_fd(event) };
         let state = Mutex::new(State::default());
-        let shared = Shared { state, work: Condvar::new(), change: Condvar::new(), event };
+        let shared = Shared { state, work: Condvar::new(), change: Condvar::new(), event, tell };
         Ok(Self { shared: Arc::new(shared), threads_max })
     }
 
@@ -209,6 +211,9 @@ impl Shared {
             self.change.notify_all();
             if is_watched {
                 self.signal();
+            }
+            if let Some(tell) = &self.tell {
+                tell();
             }
         }
     }

@@ -80,7 +80,7 @@ impl Uring {
     ) -> io::Result<Self> {
         let Probed { ring, supported } = probed;
         assert!(ring.params().sq_entries() as usize >= capacity, "a ring too small");
-        let pool = Pool::new(threads_max.min(POOL_THREADS_MAX), 0)?;
+        let pool = Pool::new(threads_max.min(POOL_THREADS_MAX), 0, None)?;
         pool.watch();
         Ok(Self {
             ring,

@@ -31,7 +31,7 @@ mod fetch;
 mod state;
 mod thread;
 
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -39,9 +39,10 @@ use std::{fmt, io};
 
 use engine::Engine;
 use ops::Errno;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use state::State;
+use thread::Bell;
 
 /// The largest piece that a write is cut into: large enough for the device, small enough that
 /// others get at the file in between.
@@ -151,7 +152,7 @@ struct Shared {
     /// This is a child of the process that has the thread.
     orphaned: AtomicBool,
     /// Wakes the thread.
-    bell: OwnedFd,
+    bell: Arc<Bell>,
     /// The thread ends.
     is_over: AtomicBool,
 }
@@ -163,29 +164,26 @@ impl WriteBehind {
     ///
     /// The system has no thread or no descriptor left.
     pub fn new() -> io::Result<WriteBehind> {
-        let prefer = engine::Prefer::Threads;
-        WriteBehind::over(engine::open(&engine::Options {
-            depth: DEPTH,
-            prefer,
-            threads: THREADS,
-        })?)
+        WriteBehind::over(|bell| {
+            let bell = bell.clone();
+            engine::threads(DEPTH, THREADS, Arc::new(move || bell.ring()))
+        })
     }
 
-    /// One over any engine.
-    ///
-    /// # Errors
-    ///
-    /// The system has no thread left.
-    pub fn over(engine: Box<dyn Engine>) -> io::Result<WriteBehind> {
-        let watch = engine.fd().try_clone_to_owned()?;
+    /// One over any engine, for which the bell is rung when something has completed.
+    fn over(
+        open: impl FnOnce(&Arc<Bell>) -> io::Result<Box<dyn Engine>>,
+    ) -> io::Result<WriteBehind> {
+        let bell = Arc::default();
+        let engine = open(&bell)?;
         let shared = Arc::new(Shared {
             state: Mutex::new(State::new(engine)),
             changed: Condvar::new(),
             orphaned: AtomicBool::new(false),
-            bell: thread::bell()?,
+            bell,
             is_over: AtomicBool::new(false),
         });
-        thread::start(&shared, watch)?;
+        thread::start(&shared)?;
         Ok(WriteBehind { shared })
     }
 
@@ -294,7 +292,7 @@ impl WriteBehind {
 
     /// Memory for a piece, when the file may have it.
     fn room(&self, file: FileId, len: usize) -> Result<blocks::Room, Refused> {
-        let mut state = self.shared.state.lock();
+        let mut state = self.lock_to_take();
         loop {
             if self.is_orphaned() {
                 return Err(Refused::Child);
@@ -319,14 +317,14 @@ impl WriteBehind {
         label: &Arc<Label>,
         ticket: Option<&Ticket>,
     ) -> Result<(), Refused> {
-        let mut state = self.shared.state.lock();
+        let mut state = self.lock_to_take();
         if self.is_orphaned() {
             return Err(Refused::Child);
         }
         let was_holding = state.is_holding();
         state.submit_write(file, offset, memory, label, ticket.map(|ticket| &ticket.0))?;
         if state.is_holding() && !was_holding {
-            thread::ring(&self.shared.bell);
+            self.shared.bell.ring();
         }
         Ok(())
     }
@@ -357,7 +355,7 @@ impl WriteBehind {
         if len == 0 || self.is_quiet(file) {
             return Ok(read());
         }
-        let mut state = self.shared.state.lock();
+        let mut state = self.lock_to_take();
         let task = state.submit_read(file, offset, len)?;
         while !state.is_ready(task)? {
             self.wait(&mut state, None);
@@ -377,7 +375,7 @@ impl WriteBehind {
     ///
     /// It was not taken.
     pub fn fetch(&self, file: FileId, offset: u64, len: u64) -> Result<u64, Refused> {
-        let mut state = self.shared.state.lock();
+        let mut state = self.lock_to_take();
         if self.is_orphaned() {
             return Err(Refused::Child);
         }
@@ -487,7 +485,17 @@ impl WriteBehind {
         self.shared.state.lock().copied_bytes()
     }
 
-    fn wait(&self, state: &mut parking_lot::MutexGuard<'_, State>, until: Option<Instant>) {
+    /// The lock, to take something new: not while a thread forks, which waits until nothing is
+    /// under way.
+    fn lock_to_take(&self) -> MutexGuard<'_, State> {
+        let mut state = self.shared.state.lock();
+        while state.forks > 0 && !self.is_orphaned() {
+            self.wait(&mut state, None);
+        }
+        state
+    }
+
+    fn wait(&self, state: &mut MutexGuard<'_, State>, until: Option<Instant>) {
         state.begin();
         match until {
             Some(until) => drop(self.shared.changed.wait_until(state, until)),
@@ -504,7 +512,7 @@ impl Drop for WriteBehind {
     fn drop(&mut self) {
         self.shared.state.lock().begin();
         self.shared.is_over.store(true, Ordering::Release);
-        thread::ring(&self.shared.bell);
+        self.shared.bell.ring();
     }
 }
 

@@ -141,6 +141,8 @@ pub(super) struct State {
     spare_bytes: usize,
     next_file: u64,
     copied: usize,
+    /// Threads that fork and wait until nothing is under way: nothing is taken meanwhile.
+    pub(super) forks: usize,
 }
 
 impl State {
@@ -157,6 +159,7 @@ impl State {
             spare_bytes: 0,
             next_file: 0,
             copied: 0,
+            forks: 0,
         }
     }
 

@@ -1,12 +1,12 @@
 //! Writes behind the caller against a plain model of the file; failures; memory; a child.
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use engine::wrap::fault::{Fault, Faults};
-use engine::{Options, Prefer};
+use engine::{Engine, Options, Prefer};
 use proptest::prelude::*;
 
 use super::*;
@@ -22,8 +22,27 @@ fn new_file() -> File {
 
 fn faulty(faults: Faults) -> WriteBehind {
     let options = Options { depth: 8, prefer: Prefer::Threads, threads: 2 };
-    let engine = engine::open(&options).unwrap();
-    WriteBehind::over(Box::new(Fault::new(engine, faults).unwrap())).unwrap()
+    let faulty = Fault::new(engine::open(&options).unwrap(), faults).unwrap();
+    WriteBehind::over(|bell| {
+        ring_for(faulty.fd().try_clone_to_owned()?, bell);
+        Ok(Box::new(faulty))
+    })
+    .unwrap()
+}
+
+/// Rings for an engine that shows by its descriptor only that something has completed.
+fn ring_for(fd: OwnedFd, bell: &Arc<Bell>) {
+    let bell = Arc::downgrade(bell);
+    std::thread::spawn(move || {
+        while let Some(bell) = bell.upgrade() {
+            let mut polled = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: one entry of ours.
+            if unsafe { libc::poll(&raw mut polled, 1, 10) } > 0 {
+                bell.ring();
+                std::thread::yield_now();
+            }
+        }
+    });
 }
 
 fn rules(limit_bytes: usize) -> Rules {

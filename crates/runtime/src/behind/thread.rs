@@ -1,16 +1,15 @@
 //! The thread that ends writes; it sleeps in the kernel while there is nothing to end.
 //!
-//! It sleeps on two descriptors: that of the engine, which is readable while something is done and
-//! not taken, and a bell, which is rung when writes are held, so that somebody notices that the
-//! program has paused, and at the end of the owner.
+//! A bell wakes it: when the engine has done something, when writes are held, so that somebody
+//! notices that the program has paused, and at the end of the owner. It is no descriptor: a program
+//! that closes all that it does not know would give the number to a file of its own.
 
 use std::mem::ManuallyDrop;
 use std::num::NonZero;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::panic::resume_unwind;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use engine::Completion;
@@ -22,29 +21,40 @@ use super::{blocks, Shared, GLOBAL, IDLE_S_MAX};
 /// Pieces of at least this size are handed to the device at once.
 const PUSHED_BYTES_MIN: u64 = 256 << 10;
 
-/// A sleep that only something to do ends.
-const FOREVER_MS: i32 = -1;
+/// Until it is looked again whether memory can be given back that something under way may need.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-pub(super) fn bell() -> io::Result<OwnedFd> {
-    // SAFETY: takes no memory.
-    let bell = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-    if bell == -1 {
-        return Err(io::Error::last_os_error());
+/// What wakes the thread. Rung while it does not sleep, it ends the next sleep at once.
+#[derive(Default)]
+pub(super) struct Bell {
+    is_rung: Mutex<bool>,
+    rung: Condvar,
+}
+
+impl Bell {
+    pub(super) fn ring(&self) {
+        *self.is_rung.lock() = true;
+        self.rung.notify_one();
     }
-    // SAFETY: the kernel just made this descriptor for us.
-    Ok(unsafe { OwnedFd::from_raw_fd(bell) })
+
+    /// Sleeps until it is rung, or the time is up (`None`: never).
+    fn sleep(&self, timeout: Option<Duration>) {
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut is_rung = self.is_rung.lock();
+        while !*is_rung {
+            match until {
+                None => self.rung.wait(&mut is_rung),
+                Some(until) if self.rung.wait_until(&mut is_rung, until).timed_out() => break,
+                Some(_) => {}
+            }
+        }
+        *is_rung = false;
+    }
 }
 
-/// Wakes the thread.
-pub(super) fn ring(bell: &OwnedFd) {
-    let one = 1u64;
-    // SAFETY: eight bytes of ours are read; that a bell is rung already is as good.
-    unsafe { libc::write(bell.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
-}
-
-pub(super) fn start(shared: &Arc<Shared>, watch: OwnedFd) -> io::Result<()> {
+pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
     let shared = shared.clone();
-    let run = move || run(&shared, &watch);
+    let run = move || run(&shared);
     let builder = thread::Builder::new().name("alongside-write".into());
     without_signals(|| builder.spawn(run))?;
     Ok(())
@@ -69,38 +79,26 @@ pub(super) fn helped<E: Send>(work: impl Fn() -> Result<(), E> + Sync) -> Result
     })
 }
 
-fn run(shared: &Shared, watch: &OwnedFd) {
+fn run(shared: &Shared) {
     let mut done = Vec::new();
-    let mut timeout_ms = FOREVER_MS;
+    let mut timeout = None;
     loop {
-        sleep([watch.as_raw_fd(), shared.bell.as_raw_fd()], timeout_ms);
+        shared.bell.sleep(timeout);
         if shared.is_over.load(Ordering::Acquire) {
             break;
         }
-        timeout_ms = look(shared, &mut done);
+        timeout = look(shared, &mut done);
     }
 }
 
-/// Sleeps until something is done, the bell is rung, or the time is up.
-fn sleep(fds: [RawFd; 2], timeout_ms: i32) {
-    let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
-    // SAFETY: two entries of ours.
-    unsafe { libc::poll(polled.as_mut_ptr(), 2, timeout_ms) };
-    if polled[1].revents != 0 {
-        let mut rings = 0u64;
-        // SAFETY: eight bytes of ours are written; the bell does not block.
-        unsafe { libc::read(fds[1], (&raw mut rings).cast(), size_of::<u64>()) };
-    }
-}
-
-/// Ends what has been done; how long there is nothing else to do.
-fn look(shared: &Shared, done: &mut Vec<Completion>) -> i32 {
+/// Ends what has been done; how long there is nothing else to do (`None`: until the bell rings).
+fn look(shared: &Shared, done: &mut Vec<Completion>) -> Option<Duration> {
     loop {
         let mut state = shared.state.lock();
         state.poll(done);
         if done.is_empty() {
             if let Some(left) = state.begin_after_pause() {
-                return left.as_millis() as i32 + 1;
+                return Some(left);
             }
             if !state.wants_spare() {
                 return give_back(&mut state);
@@ -124,14 +122,13 @@ fn look(shared: &Shared, done: &mut Vec<Completion>) -> i32 {
 }
 
 /// Gives memory back that nobody used for long; the time until it should be looked at again.
-fn give_back(state: &mut super::State) -> i32 {
-    let Some(used_at) = state.blocks_used_at() else { return FOREVER_MS };
-    let left = Duration::from_secs(IDLE_S_MAX).saturating_sub(used_at.elapsed());
+fn give_back(state: &mut super::State) -> Option<Duration> {
+    let left = Duration::from_secs(IDLE_S_MAX).saturating_sub(state.blocks_used_at()?.elapsed());
     if left.is_zero() && state.is_idle() {
         state.clear_blocks();
-        return FOREVER_MS;
+        return None;
     }
-    i32::try_from(left.as_millis()).unwrap_or(i32::MAX).max(1)
+    Some(left.max(LOOK_AGAIN))
 }
 
 /// Drains the process's own before every fork, and tells a child that it has no thread.
@@ -143,9 +140,11 @@ pub(super) fn survive_forks() {
 extern "C" fn before() {
     let Some(behind) = GLOBAL.get() else { return };
     let mut state = behind.shared.state.lock();
+    state.forks += 1;
     while !behind.is_orphaned() && !state.is_idle() {
         behind.wait(&mut state, None);
     }
+    state.forks -= 1;
     // Kept until the fork is over, so that no other thread changes what the child is given.
     let _kept = ManuallyDrop::new(state);
 }
@@ -154,6 +153,7 @@ extern "C" fn in_parent() {
     let Some(behind) = GLOBAL.get() else { return };
     // SAFETY: this thread took the lock in `before`.
     unsafe { behind.shared.state.force_unlock() };
+    behind.shared.changed.notify_all();
 }
 
 /// The lock is not given back but made anew: a thread of the parent may have waited for it, and
