@@ -43,6 +43,10 @@ NATIVE = {
     "readers_beside_a_writer_see_every_flush",
     "threads_write_files_of_their_own",
     "threads_write_one_file",
+    "a_flush_of_a_virtual_dataset_reaches_its_source",
+    "a_fork_ends_although_a_thread_goes_on_writing",
+    "a_program_may_close_all_descriptors",
+    "what_is_longer_than_files_may_be_is_refused_by_the_call",
 }
 """Those that HDF5 alone passes, too: so they ask for nothing that it does not promise."""
 

@@ -124,6 +124,7 @@ pub struct RequestSpecificArgs {
     pub words: [Ptr; 2],
 }
 pub const REQUEST_ERROR_STACK: c_int = 0;
+pub const REQUEST_EXECUTION_TIME: c_int = 1;
 pub const REQUEST_IN_PROGRESS: c_int = 0;
 pub const REQUEST_SUCCEEDED: c_int = 1;
 pub const REQUEST_FAILED: c_int = 2;

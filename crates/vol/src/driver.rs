@@ -61,26 +61,30 @@ struct Ours {
 thread_local! {
     /// How the files are written that are opened in a call of the connector.
     static SETTINGS: Cell<Option<Settings>> = const { Cell::new(None) };
-    /// Which files were opened by what the connector calls now.
-    static NEW: RefCell<Vec<Key>> = const { RefCell::new(Vec::new()) };
+    /// Which files were opened or written by what the connector calls now.
+    static USED: RefCell<Option<Vec<Key>>> = const { RefCell::new(None) };
 }
 
 /// Runs a call: files that it opens, also those that HDF5 opens by itself (of external links, of
-/// virtual datasets), are written like this.
-pub fn with<T>(settings: Settings, call: impl FnOnce() -> T) -> T {
+/// virtual datasets), are written like this. Also which files it opened or wrote behind.
+pub fn with<T>(settings: Settings, call: impl FnOnce() -> T) -> (T, Vec<Key>) {
+    // At exit this thread's values may be gone: then nobody is told which files they were.
+    let exchange = |keys| USED.try_with(|used| used.replace(keys)).ok().flatten();
     let outer = SETTINGS.replace(Some(settings));
+    let outer_used = exchange(Some(Vec::new()));
     let result = call();
     SETTINGS.set(outer);
-    result
+    let used = exchange(outer_used).unwrap_or_default();
+    used.iter().for_each(|key| note_use(*key));
+    (result, used)
 }
 
-/// Runs what opens files; also which files it opened.
-pub fn opening<T>(open: impl FnOnce() -> T) -> (T, Vec<Key>) {
-    // At exit this thread's values may be gone: then nobody is told which files they were.
-    let exchange = |keys| NEW.try_with(|new| new.replace(keys)).unwrap_or_default();
-    let before = exchange(Vec::new());
-    let result = open();
-    (result, exchange(before))
+/// The call that runs now uses a file.
+fn note_use(key: Key) {
+    let _ = USED.try_with(|used| match used.borrow_mut().as_mut() {
+        Some(used) if !used.contains(&key) => used.push(key),
+        _ => {}
+    });
 }
 
 /// The driver of a library, registered when it is first wanted; `NO_ID`: HDF5 does not take it.
@@ -249,7 +253,7 @@ unsafe extern "C" fn open<const SLOT: usize>(
         ours.later = ours.make_later();
         ours.opened = ours.begin();
     }
-    let _ = NEW.try_with(|new| new.borrow_mut().extend(ours.key));
+    ours.key.into_iter().for_each(note_use);
     Box::into_raw(ours).cast()
 }
 
@@ -269,6 +273,15 @@ unsafe extern "C" fn close(file: File) -> Status {
         FAILED => FAILED,
         _ => closed,
     }
+}
+
+/// The longest that this process may make a file: HDF5 is told at once what is beyond that, as it
+/// would not close such a file any more.
+fn len_max() -> Address {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the block is ours. Without an answer there is no limit.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    limit.rlim_cur
 }
 
 /// Tells the program what went wrong; on the way out, a person.
@@ -335,6 +348,7 @@ impl Ours {
             true => unsafe { behind.write_lent(file, address, bytes, &label, ticket.as_ref()) },
             false => behind.write(file, address, bytes, &label, ticket.as_ref()),
         };
+        self.key.into_iter().for_each(note_use);
         taken.is_ok()
     }
 
@@ -385,7 +399,7 @@ unsafe extern "C" fn write(
     let status = ours.write_now(size, plainly).unwrap_or_else(|| {
         // SAFETY: HDF5's bytes, for as long as this call.
         let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), size) };
-        let is_possible = end.is_some() && size > 0;
+        let is_possible = end.is_some_and(|end| end <= len_max()) && size > 0;
         match is_possible && ours.write_behind(address, bytes) {
             true => DONE,
             false => plainly(),

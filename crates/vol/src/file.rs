@@ -3,6 +3,8 @@
 use std::ffi::{c_uint, CStr};
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
+
 use crate::abi::{
     FileClass, FileGetArgs, FileSpecificArgs, Id, OptionalArgs, Ptr, Req, Status, Text, FAILED,
     FILE_DELETE, FILE_FLUSH, FILE_GET_ACCESS_LIST, FILE_IS_ACCESSIBLE, FILE_REOPEN,
@@ -56,7 +58,7 @@ impl Lists {
             }
             let (connector, settings) = (known.connector, known.settings);
             let container =
-                Container { hdf5: library, below: connector, files: Vec::new(), settings };
+                Container { hdf5: library, below: connector, files: Mutex::default(), settings };
             Lists { container: Arc::new(container), below, info }
         }
     }
@@ -98,19 +100,12 @@ unsafe fn opened_with<const SLOT: usize>(
     call: impl FnOnce(&Library, Id, Req) -> Ptr,
 ) -> Ptr {
     // SAFETY: the caller promised.
-    let mut lists = unsafe { Lists::of::<SLOT>(list) };
+    let lists = unsafe { Lists::of::<SLOT>(list) };
     let container = &lists.container;
-    let (made, files) = driver::opening(|| {
-        if is_refused(container) {
-            return std::ptr::null_mut();
-        }
-        act(container, operation, None, req, |req| call(container.hdf5, lists.below, req))
-    });
-    // A request may hold the container already; then the files are not known to it, and waiting
-    // for them is waiting for all.
-    if let Some(container) = Arc::get_mut(&mut lists.container) {
-        container.files = files;
-    }
+    let made = match is_refused(container) {
+        true => std::ptr::null_mut(),
+        false => act(container, operation, None, req, |req| call(container.hdf5, lists.below, req)),
+    };
     let wrapped = Object::wrap(&lists.container, made, Arc::new(OnceLock::from(Box::from("/"))));
     lists.end::<SLOT>(!wrapped.is_null());
     wrapped
@@ -217,7 +212,7 @@ unsafe extern "C" fn optional(object: Ptr, args: *mut OptionalArgs, list: Id, re
         let object = Object::of(object);
         let Container { hdf5: library, ref files, .. } = *object.container;
         if (*args).operation == FILE_START_SWMR {
-            if let Err(failures) = opened::share(library, files) {
+            if let Err(failures) = opened::share(library, &files.lock()) {
                 return driver::told(library, Err(failures));
             }
         }
@@ -231,12 +226,25 @@ unsafe extern "C" fn close(object: Ptr, list: Id, req: Req) -> Status {
     // SAFETY: HDF5 passes an object of ours; closed, it forgets it.
     unsafe {
         let ours = Object::of(object);
-        let call = ours.container.hdf5.symbols.file_close;
+        let container = ours.container.clone();
+        let call = container.hdf5.symbols.file_close;
         let status = ours.act("close of a file", req, |it, below, req| call(it, below, list, req));
         if status >= 0 {
             Object::free(object);
         }
-        status
+        closed(&container, status)
+    }
+}
+
+/// The end of a close: what was written through this file is in those that stay open, as they are
+/// open elsewhere, too: the sources of virtual datasets, or the file itself. What a task promised
+/// is left to its end.
+fn closed(container: &Container, status: Status) -> Status {
+    let mut files = container.files.lock().clone();
+    files.retain(|key| later::promised(*key).is_none());
+    match driver::told(container.hdf5, opened::drain(Some(container.hdf5), Some(&files))) {
+        FAILED => FAILED,
+        _ => status,
     }
 }
 
@@ -246,7 +254,8 @@ pub fn flushed(container: &Container, status: Status, is_flush: bool) -> Status 
     if status < 0 || !is_flush {
         return status;
     }
-    let files = Some(container.files.as_slice()).filter(|files| !files.is_empty());
+    let files = container.files.lock().clone();
+    let files = Some(files.as_slice()).filter(|files| !files.is_empty());
     match driver::told(container.hdf5, opened::drain(Some(container.hdf5), files)) {
         FAILED => FAILED,
         _ => status,

@@ -19,7 +19,7 @@ use std::sync::{Once, OnceLock};
 
 use crate::abi::{Id, Ptr, Status, Text, DEFAULT, DONE, FAILED, NATIVE_CONNECTOR};
 use crate::library::{self, Library};
-use crate::{errors, stack};
+use crate::{errors, python, stack};
 use runtime::storage::parse_bytes;
 
 /// Bytes that are copied and not written of one file, at most, unless the program says otherwise.
@@ -52,7 +52,7 @@ impl Settings {
     pub fn limit_bytes(&self) -> usize {
         let environment = || limit_of_the_environment().ok().flatten();
         match self.limit_bytes.or_else(environment).unwrap_or(LIMIT_BYTES) {
-            0 if !self.lends_in_python && is_python() => {
+            0 if !self.lends_in_python && python::is_running() => {
                 static SAID: Once = Once::new();
                 SAID.call_once(|| errors::say(NOT_LENT));
                 LIMIT_BYTES
@@ -135,16 +135,6 @@ fn limit_of_the_environment() -> Result<Option<usize>, Unreadable> {
             Unreadable
         })
     })
-}
-
-/// Whether an interpreter of Python runs in this process.
-fn is_python() -> bool {
-    // SAFETY: a name; the function is that of Python's interface, which takes and changes nothing.
-    unsafe {
-        let found = libc::dlsym(libc::RTLD_DEFAULT, c"Py_IsInitialized".as_ptr());
-        let function: Option<unsafe extern "C" fn() -> c_int> = std::mem::transmute(found);
-        function.is_some_and(|is_initialized| is_initialized() != 0)
-    }
 }
 
 /// A number of bytes.

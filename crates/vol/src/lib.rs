@@ -36,6 +36,7 @@ mod link;
 mod object;
 mod objects;
 mod opened;
+mod python;
 mod request;
 mod scope;
 mod stack;

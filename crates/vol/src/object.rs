@@ -3,6 +3,7 @@
 use std::ffi::{c_void, CStr};
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use runtime::behind::Name;
 
 use crate::abi::{Id, Location, Ptr, Req, Status, LOCATION_BY_NAME};
@@ -19,10 +20,22 @@ pub struct Container {
     pub hdf5: &'static Library,
     /// The connector below.
     pub below: Id,
-    /// The files on disk that were opened with it: device and inode.
-    pub files: Vec<Key>,
+    /// The files on disk that were opened or written through it: device and inode. Beside its own
+    /// these are the sources of virtual datasets.
+    pub files: Mutex<Vec<Key>>,
     /// How it is written.
     pub settings: Settings,
+}
+
+impl Container {
+    fn note_use(&self, used: Vec<Key>) {
+        if used.is_empty() {
+            return;
+        }
+        let mut files = self.files.lock();
+        let new = used.into_iter().filter(|key| !files.contains(key)).collect::<Vec<_>>();
+        files.extend(new);
+    }
 }
 
 impl Drop for Container {
@@ -158,7 +171,8 @@ pub fn act<T: Outcome>(
 ) -> T {
     let wanted = if request.is_null() { Wanted::No } else { Wanted::Ticket };
     let scope = Scope::enter(operation, path, wanted);
-    let outcome = driver::with(container.settings, || call(request));
+    let (outcome, used) = driver::with(container.settings, || call(request));
+    container.note_use(used);
     let ticket = scope.leave();
     if !request.is_null() && outcome.is_good() {
         // SAFETY: the caller wants a request there; it began as null.

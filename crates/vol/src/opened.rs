@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use runtime::behind::{self, Failed, FileId, Rules, Ticket, WriteBehind};
 
 use crate::library::Library;
+use crate::python;
 
 /// A file: device and inode.
 pub type Key = (u64, u64);
@@ -74,6 +75,7 @@ fn status_of(fd: RawFd) -> Option<libc::stat> {
 /// Knows a file from now on; `None`: the system has no thread for what goes on behind programs.
 pub fn begin(library: &Library, key: Key, fd: RawFd, name: &str, rules: Rules) -> Option<Opened> {
     let behind = behind::global().ok()?;
+    python::wait_at_end();
     let opened = Opened { behind, file: behind.add(fd, name, rules) };
     OPENED.lock().insert(opened.file, (library.slot, key));
     Some(opened)

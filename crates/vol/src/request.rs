@@ -2,13 +2,14 @@
 
 use std::ffi::c_int;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use runtime::behind::{Name, Ticket};
 
 use crate::abi::{
     Notify, OptionalArgs, Ptr, RequestSpecificArgs, Status, DONE, FAILED, REQUEST_CANNOT_CANCEL,
-    REQUEST_ERROR_STACK, REQUEST_FAILED, REQUEST_IN_PROGRESS, REQUEST_SUCCEEDED,
+    REQUEST_ERROR_STACK, REQUEST_EXECUTION_TIME, REQUEST_FAILED, REQUEST_IN_PROGRESS,
+    REQUEST_SUCCEEDED,
 };
 use crate::object::{Container, Object};
 use crate::{opened, stack};
@@ -23,6 +24,8 @@ pub struct Request {
     /// The request of the connector below; null: there is none, and the ticket is followed.
     object: Object,
     what: What,
+    /// When the call returned.
+    made: SystemTime,
 }
 
 enum What {
@@ -43,7 +46,7 @@ impl Request {
 
     fn make(container: &Arc<Container>, below: Ptr, what: What) -> Ptr {
         let object = Object { container: container.clone(), below, path: Name::default() };
-        Box::into_raw(Box::new(Request { object, what })).cast()
+        Box::into_raw(Box::new(Request { object, what, made: SystemTime::now() })).cast()
     }
 
     /// # Safety
@@ -51,8 +54,15 @@ impl Request {
     /// A request that was made here and is not freed.
     unsafe fn of<'a>(request: Ptr) -> (&'a Arc<Container>, &'a What) {
         // SAFETY: the caller promised.
-        let Request { object, what } = unsafe { &*request.cast() };
+        let Request { object, what, .. } = unsafe { &*request.cast() };
         (&object.container, what)
+    }
+
+    /// When it was made, and how long ago that is, in nanoseconds since 1970 and of time.
+    fn times_ns(&self) -> [u64; 2] {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let begun = self.made.duration_since(UNIX_EPOCH).unwrap_or_default();
+        [ns(begun), ns(self.made.elapsed().unwrap_or_default())]
     }
 }
 
@@ -131,6 +141,14 @@ pub unsafe extern "C" fn specific(request: Ptr, args: *mut RequestSpecificArgs) 
     };
     // SAFETY: an argument block of HDF5.
     let args = unsafe { &mut *args };
+    if args.operation == REQUEST_EXECUTION_TIME {
+        // SAFETY: what we made, and two numbers that HDF5 wants there.
+        unsafe {
+            let times = (*request.cast::<Request>()).times_ns();
+            args.words.iter().zip(times).for_each(|(word, ns)| word.cast::<u64>().write(ns));
+        }
+        return DONE;
+    }
     if args.operation != REQUEST_ERROR_STACK {
         return FAILED;
     }

@@ -67,7 +67,6 @@ def main(options: argparse.Namespace) -> int:
         return 2
     if options.hdf5:
         os.environ.update(hdf5.environment())
-        hdf5.wait_in_children()
     watch = Watch(options)
     code = watch.run(source)
     watch.report()

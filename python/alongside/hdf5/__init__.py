@@ -22,7 +22,7 @@ from alongside.hdf5.plugin import (
     connector,
     environment,
 )
-from alongside.hdf5.waiting import test, wait, wait_in_children
+from alongside.hdf5.waiting import test, wait
 
 __all__ = [
     "CONNECTOR",
@@ -34,5 +34,4 @@ __all__ = [
     "prefetch",
     "test",
     "wait",
-    "wait_in_children",
 ]

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from alongside import errors
-from alongside.hdf5 import plugin, waiting
+from alongside.hdf5 import plugin
 
 _DEFAULT = 0
 _lock = threading.Lock()
@@ -62,11 +62,10 @@ def enabled(
 def _begin(text: str) -> None:
     import h5py
 
+    _hdf5()  # a library that cannot be served says so here
     with _lock:
-        _hdf5()  # a library that cannot be served says so here
         _enabled.append(text)
         if not _replaced:
-            waiting.wait_in_children()
             for name in ("open", "create"):
                 _replaced[name] = getattr(h5py.h5f, name)
                 setattr(h5py.h5f, name, _with_connector(_replaced[name]))
@@ -85,19 +84,20 @@ def _with_connector(function: Callable[..., Any]) -> Callable[..., Any]:
         from h5py import h5p
         from h5py._objects import phil
 
-        text = _connector_for(args[0] if args else options["name"])
         position = 3 if function.__name__ == "create" else 2
-        fapl = args[position] if len(args) > position else options.get("fapl")
-        if text is None:
-            return function(*args, **options)
-        fapl = h5p.create(h5p.FILE_ACCESS) if fapl is None else fapl.copy()
+        # Another thread may close a file that is looked at.
         with phil:
+            text = _connector_for(args[0] if args else options["name"])
+            fapl = args[position] if len(args) > position else options.get("fapl")
+            if text is None:
+                return function(*args, **options)
+            fapl = h5p.create(h5p.FILE_ACCESS) if fapl is None else fapl.copy()
             _set_connector(fapl.id, text)
-        if len(args) > position:
-            args = (*args[:position], fapl, *args[position + 1 :])
-        else:
-            options["fapl"] = fapl
-        return function(*args, **options)
+            if len(args) > position:
+                args = (*args[:position], fapl, *args[position + 1 :])
+            else:
+                options["fapl"] = fapl
+            return function(*args, **options)
 
     return call
 

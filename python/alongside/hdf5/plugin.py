@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.util
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,9 @@ FOLDER = Path(__file__).parent / "plugins"
 
 #: The plugin.
 PLUGIN = FOLDER / "libalongside_hdf5.so"
+
+#: Where HDF5, and that of h5py's wheels, looks for plugins unless it was built to look elsewhere.
+_FOLDERS_BUILT_IN = ("/usr/local/hdf5/lib/plugin", "/usr/local/lib/plugin")
 
 #: What HDF5 calls the connector.
 CONNECTOR = "alongside"
@@ -60,7 +65,7 @@ def _bytes(key: str, value: int | str) -> int:
 def environment(
     before: Mapping[str, str] = os.environ, *, limit: int | str | None = None, lend: bool = False
 ) -> dict[str, str]:
-    """What to set in the environment of a program with HDF5. Other plugins stay where they are.
+    """What to set in the environment of a program with HDF5. Other plugins are found as before.
 
     Arguments are those of :func:`alongside.hdf5.connector`.
 
@@ -69,12 +74,25 @@ def environment(
 
     """
     check()
-    others = before.get("HDF5_PLUGIN_PATH", "")
-    folders = [str(FOLDER), *[one for one in others.split(":") if one and one != str(FOLDER)]]
+    others = before.get("HDF5_PLUGIN_PATH", "").split(":")
+    others = [one for one in others if one and one != str(FOLDER)] or list(_folders_by_default())
+    folders = [str(FOLDER), *others]
     return {
         "HDF5_PLUGIN_PATH": ":".join(folders),
         "HDF5_VOL_CONNECTOR": connector(limit=limit, lend=lend),
     }
+
+
+def _folders_by_default() -> Iterator[str]:
+    """Where HDF5 looks for plugins, such as filters, if the environment does not say.
+
+    With that said, HDF5 leaves out the folders that it was built with, and netCDF4 its own.
+    """
+    yield from _FOLDERS_BUILT_IN
+    yield str(Path(sys.prefix, "lib", "hdf5", "plugin"))
+    netcdf4 = importlib.util.find_spec("netCDF4")
+    for folder in (netcdf4 and netcdf4.submodule_search_locations) or ():
+        yield str(Path(folder, "plugins"))
 
 
 def check() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import multiprocessing
-from multiprocessing import util
 from typing import Any
 
 from alongside.hdf5 import plugin
@@ -41,20 +39,6 @@ def test(target: Any = None) -> bool:
     """Whether :func:`alongside.hdf5.wait` would return, or raise, at once; its own arguments."""
     place = _place(target)
     return place is None or bool(plugin.loaded().alongside_hdf5_test(*place))
-
-
-def wait_in_children() -> None:
-    """Has processes of `multiprocessing` wait at their end.
-
-    They end by ``os._exit``, which calls nothing of HDF5 and no destructor.
-    """
-    util.register_after_fork(wait, _wait_at_exit)
-    if multiprocessing.parent_process() is not None:
-        _wait_at_exit(wait)
-
-
-def _wait_at_exit(_: Any) -> None:
-    util.Finalize(None, wait, exitpriority=0)
 
 
 def _place(target: Any) -> tuple[Any, ...] | None:

@@ -2,7 +2,9 @@
 
 #include "trap.h"
 
+#include <H5ESdevelop.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -116,10 +118,32 @@ static void many_writes_of_many_files_end_in_one_set(void) {
             check_file(names[f], inside[d], f * 10 + d, COUNT);
 }
 
+static int note_end(const H5ES_op_info_t *what, H5ES_status_t how, hid_t stack, void *count) {
+    CHECK(how == H5ES_STATUS_SUCCEED && what->op_exec_time < 100000000000u);
+    *(int *)count += 1;
+    return (void)stack, 0;
+}
+
+static void what_ends_may_be_told_to_a_function(void) {
+    int *made = numbers(7, COUNT), ended = 0;
+    hid_t file = new_file("a.h5"), events = H5EScreate();
+    hid_t dataset = new_dataset(file, "a", COUNT);
+    CHECK(H5ESregister_complete_func(events, note_end, &ended) >= 0);
+    for (int turn = 0; turn < 3; turn++)
+        CHECK(H5Dwrite_async(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, made,
+                             events) >= 0);
+    wait_all(events, false);
+    CHECK(ended == 3 && H5ESclose(events) >= 0);
+    CHECK(H5Dclose(dataset) >= 0 && H5Fclose(file) >= 0);
+    check_file("a.h5", "a", 7, COUNT);
+    free(made);
+}
+
 const struct trap EVENTS[] = {
     {"a_timed_wait_lasts_that_long", a_timed_wait_lasts_that_long},
     {"what_is_under_way_cannot_be_cancelled", what_is_under_way_cannot_be_cancelled},
     {"a_failure_is_told_by_the_event_set_and_once", a_failure_is_told_by_the_event_set_and_once},
     {"many_writes_of_many_files_end_in_one_set", many_writes_of_many_files_end_in_one_set},
+    {"what_ends_may_be_told_to_a_function", what_ends_may_be_told_to_a_function},
     {NULL, NULL},
 };

@@ -154,7 +154,8 @@ void check_file(const char *name, const char *dataset, int seed, size_t count) {
 }
 
 int main(int count, char **words) {
-    const struct trap *all[] = {ERRORS, EVENTS, FULL, BUFFERS, LATER, PROCESSES, THREADS, WAIT};
+    const struct trap *all[] = {ERRORS, EVENTS,    FULL,    BUFFERS, BESIDE,
+                                LATER,  PROCESSES, THREADS, WAIT};
     if (count > 1) {
         CHECK(H5Eset_auto2(H5E_DEFAULT, NULL, NULL) >= 0);
         if (strcmp(words[1], "no_file_is_made") == 0) {

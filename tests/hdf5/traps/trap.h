@@ -44,7 +44,7 @@ struct trap {
     const char *name;
     void (*run)(void);
 };
-extern const struct trap ERRORS[], EVENTS[], FULL[], BUFFERS[], LATER[], PROCESSES[],
+extern const struct trap ERRORS[], EVENTS[], FULL[], BUFFERS[], BESIDE[], LATER[], PROCESSES[],
     THREADS[], WAIT[];
 
 /* No trap, but a race: the thread sanitizer has to see it. */
