@@ -223,7 +223,8 @@ impl Runtime {
         wants: Option<&Wants>,
         accesses: impl Iterator<Item = Result<Access, String>>,
     ) -> Result<(), String> {
-        let parent = worker::here().map(|(_, task)| task);
+        let here = worker::here();
+        let parent = here.map(|(_, task)| task);
         if parent.is_none() {
             if self.0.stops.load(Ordering::Acquire) {
                 return Err("the runtime is being stopped".into());
@@ -236,7 +237,9 @@ impl Runtime {
         if let Some(wants) = wants.filter(|wants| !wants.files.is_empty()) {
             self.open_tiers(Some(wants))?;
         }
-        self.0.with_core(|core| core.spawn(spawn, wants, accesses, parent))
+        self.0.with_core(|core| core.spawn(spawn, wants, accesses, parent))?;
+        here.into_iter().for_each(|(local, task)| local.spawned(task));
+        Ok(())
     }
 
     /// Waits for the children of the task that calls, or for all tasks.
@@ -465,6 +468,11 @@ impl Shared {
     pub(super) fn report(&self, report: Report) {
         self.inbox.put(report);
         self.settle_rest();
+    }
+
+    /// Tasks that are not over.
+    pub(super) fn live(&self) -> usize {
+        self.waiters.live()
     }
 
     /// The core's lock. It is held for less than a switch of threads takes: worth a short spin.

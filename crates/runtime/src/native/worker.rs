@@ -25,6 +25,14 @@ const LOOK_AROUND_TASKS: u32 = 16;
 
 /// Reports that a worker leaves to the program before it hands them over itself.
 const REPORTS_LEFT_MAX: u32 = 16;
+/// Tasks that are not over beyond which one that spawns more steps back for them. Their memory, about
+/// a kilobyte each with the scheduler's, stays in a cache so.
+const SPAWNED_TASKS_MAX: usize = 1024;
+/// It goes on when there are no more than so many ...
+const SPAWNED_TASKS_LOW: usize = SPAWNED_TASKS_MAX / 2;
+/// ... or the task that runs after so long has ended: long tasks take little memory for their time.
+const STEP_BACK_NS_MAX: u64 = 1_000_000;
+
 /// Looks at its own queue before a worker lets others have the processor: for some microseconds.
 const LOOKS_BEFORE_LINGER: u32 = 100;
 
@@ -126,6 +134,8 @@ pub(super) struct Local {
     fibers: RefCell<Vec<Option<Fiber>>>,
     vacant: RefCell<Vec<u32>>,
     idle: RefCell<Vec<u32>>,
+    /// Fibers of tasks that stepped back, and until when at most.
+    stepped_back: RefCell<Vec<(u32, u64)>>,
     tasks_since_look: Cell<u32>,
     slice_began: Cell<u64>,
     /// `slice_began` was just now: the clock need not be asked again.
@@ -189,6 +199,7 @@ pub(super) fn main(runtime: Runtime, index: usize, processor: Option<usize>) {
         fibers: RefCell::default(),
         vacant: RefCell::default(),
         idle: RefCell::default(),
+        stepped_back: RefCell::default(),
         tasks_since_look: Cell::new(0),
         slice_began: Cell::new(0),
         is_on_time: Cell::new(false),
@@ -238,9 +249,15 @@ impl Local {
         if let Some(fiber) = self.me().resumed.pop() {
             return Some(fiber);
         }
-        if !self.me().queue.has_some() && !self.shared().io_tasks.has_some() {
-            return None;
+        let nothing_begins = !self.me().queue.has_some() && !self.shared().io_tasks.has_some();
+        if nothing_begins || self.one_comes_back() {
+            return self.come_back();
         }
+        self.fresh().or_else(|| self.come_back())
+    }
+
+    /// A fiber that takes tasks.
+    fn fresh(&self) -> Option<u32> {
         if let Some(fiber) = self.idle.borrow_mut().pop() {
             return Some(fiber);
         }
@@ -326,7 +343,7 @@ impl Local {
     /// The next task for the fiber that asks, unless another fiber has to go on first.
     fn next(&self) -> Option<TaskRef> {
         self.between_tasks();
-        if self.me().resumed.has_some() {
+        if self.me().resumed.has_some() || self.one_comes_back() {
             return None;
         }
         self.next_io().or_else(|| self.me().queue.pop())
@@ -426,6 +443,13 @@ impl Local {
         }
     }
 
+    /// The core may send other tasks from now on. Once a task.
+    fn tell_paused(&self, task: TaskRef) {
+        if !task.get().told_paused.swap(true, Ordering::AcqRel) {
+            self.shared().report(Report::Paused(task));
+        }
+    }
+
     fn count_slice(&self, task: TaskRef) {
         let now = exec::now_ns();
         let ran = now.saturating_sub(self.slice_began.replace(now));
@@ -441,9 +465,7 @@ impl Local {
     pub(super) fn pause(&self, task: TaskRef) {
         let (fiber, way) = (self.fiber.get(), self.way.get());
         self.count_slice(task);
-        if !task.get().told_paused.swap(true, Ordering::AcqRel) {
-            self.shared().report(Report::Paused(task));
-        }
+        self.tell_paused(task);
         // SAFETY: `way` belongs to the running fiber, on whose stack this is.
         let go = unsafe { (*way).leave(Left::Paused) };
         assert_eq!(go, Go::On, "a fiber in the middle of a task is not told to end");
@@ -451,6 +473,32 @@ impl Local {
         self.fiber.set(fiber);
         self.way.set(way);
         self.slice_began.set(exec::now_ns());
+    }
+
+    /// A task has spawned another one. If there are many, it lets its worker run some of those that
+    /// were sent to it, so that neither their number nor their memory grows without end.
+    pub(super) fn spawned(&self, task: TaskRef) {
+        if self.shared().live() <= SPAWNED_TASKS_MAX || task.get().is_io() {
+            return;
+        }
+        self.tell_paused(task);
+        if self.me().queue.has_some() {
+            let until = exec::now_ns() + STEP_BACK_NS_MAX;
+            self.stepped_back.borrow_mut().push((self.fiber.get(), until));
+            self.pause(task);
+        }
+    }
+
+    /// Whether the last task that stepped back goes on now, whatever else there is to do.
+    fn one_comes_back(&self) -> bool {
+        let is_due = |(_, until): &(u32, u64)| {
+            self.slice_began.get() >= *until || self.shared().live() <= SPAWNED_TASKS_LOW
+        };
+        self.stepped_back.borrow().last().is_some_and(is_due)
+    }
+
+    fn come_back(&self) -> Option<u32> {
+        self.stepped_back.borrow_mut().pop().map(|(fiber, _)| fiber)
     }
 
     /// Leaves the running fiber until a moment of the clock.
