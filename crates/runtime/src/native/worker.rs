@@ -25,8 +25,8 @@ const LOOK_AROUND_TASKS: u32 = 16;
 
 /// Reports that a worker leaves to the program before it hands them over itself.
 const REPORTS_LEFT_MAX: u32 = 16;
-/// Tasks that are not over beyond which one that spawns more steps back for them. Their memory, about
-/// a kilobyte each with the scheduler's, stays in a cache so.
+/// Tasks that are not over beyond which one that spawns more steps back for them. Their memory,
+/// about a kilobyte each with the scheduler's, stays in a cache so.
 const SPAWNED_TASKS_MAX: usize = 1024;
 /// It goes on when there are no more than so many ...
 const SPAWNED_TASKS_LOW: usize = SPAWNED_TASKS_MAX / 2;
