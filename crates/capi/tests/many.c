@@ -6,10 +6,18 @@
 /* What the header says of al_spawn, and as much again for a machine that is busy otherwise. */
 #define LIVE_MAX 2048
 #define WAITING 3000
+/* 10 + 100 + ... + 100,000 tasks, and the first */
+#define BREADTH 10
+#define DEPTH 6
+#define DESCENDANTS 111111
+/* Those that stepped back, and the one that runs. */
+#define BEGUN_MAX 17
 
 static ATOMIC_INT ended;
 static ATOMIC_INT come_back;
 static int live_most;
+static int begun;
+static int begun_most;
 
 static void small(void *argument)
 {
@@ -56,6 +64,21 @@ static void paused(void *argument)
     ended++;
 }
 
+/* Children that spawn children, none of which waits: those that step back have a stack each, of
+ * which there are few. */
+static void spawns_spawners(void *argument)
+{
+    int depth = *(int *)argument - 1;
+    al_task task = {.body = spawns_spawners, .argument = &depth, .argument_bytes = sizeof depth};
+    begun++;
+    begun_most = begun > begun_most ? begun : begun_most;
+    for (int i = 0; i < BREADTH && depth > 0; i++) {
+        SAME(al_spawn(&task), 0);
+    }
+    begun--;
+    ended++;
+}
+
 static void reads(void *argument)
 {
     char byte;
@@ -95,6 +118,12 @@ int main(void)
     SAME(al_taskwait(), 0);
     SAME(ended, 2 * MANY);
     SAME(come_back, 2);
+    int depth = DEPTH;
+    ended = 0;
+    spawn(spawns_spawners, &depth);
+    SAME(al_taskwait(), 0);
+    SAME(ended, DESCENDANTS);
+    CHECK(begun_most > 1 && begun_most <= BEGUN_MAX);
     spawn(spawns_waiting, &file);
     SAME(al_taskwait(), 0);
     SAME(al_stop(), 0);

@@ -1,6 +1,7 @@
 //! Worker threads: loop fibers that take tasks, and the root that chooses the next fiber.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::ptr::null;
 use std::sync::atomic::Ordering;
 use std::sync::Once;
@@ -32,6 +33,8 @@ const SPAWNED_TASKS_MAX: usize = 1024;
 const SPAWNED_TASKS_LOW: usize = SPAWNED_TASKS_MAX / 2;
 /// ... or the task that runs after so long has ended: long tasks take little memory for their time.
 const STEP_BACK_NS_MAX: u64 = 1_000_000;
+/// Tasks of a worker that may have stepped back at once: each keeps its stack.
+const STEPPED_BACK_MAX: usize = 16;
 
 /// Looks at its own queue before a worker lets others have the processor: for some microseconds.
 const LOOKS_BEFORE_LINGER: u32 = 100;
@@ -134,8 +137,8 @@ pub(super) struct Local {
     fibers: RefCell<Vec<Option<Fiber>>>,
     vacant: RefCell<Vec<u32>>,
     idle: RefCell<Vec<u32>>,
-    /// Fibers of tasks that stepped back, and until when at most.
-    stepped_back: RefCell<Vec<(u32, u64)>>,
+    /// Fibers of tasks that stepped back, and until when at most; the first goes on first.
+    stepped_back: RefCell<VecDeque<(u32, u64)>>,
     tasks_since_look: Cell<u32>,
     slice_began: Cell<u64>,
     /// `slice_began` was just now: the clock need not be asked again.
@@ -481,24 +484,27 @@ impl Local {
         if self.shared().live() <= SPAWNED_TASKS_MAX || task.get().is_io() {
             return;
         }
+        if self.stepped_back.borrow().len() >= STEPPED_BACK_MAX {
+            return;
+        }
         self.tell_paused(task);
         if self.me().queue.has_some() {
             let until = exec::now_ns() + STEP_BACK_NS_MAX;
-            self.stepped_back.borrow_mut().push((self.fiber.get(), until));
+            self.stepped_back.borrow_mut().push_back((self.fiber.get(), until));
             self.pause(task);
         }
     }
 
-    /// Whether the last task that stepped back goes on now, whatever else there is to do.
+    /// Whether the first task that stepped back goes on now, whatever else there is to do.
     fn one_comes_back(&self) -> bool {
         let is_due = |(_, until): &(u32, u64)| {
             self.slice_began.get() >= *until || self.shared().live() <= SPAWNED_TASKS_LOW
         };
-        self.stepped_back.borrow().last().is_some_and(is_due)
+        self.stepped_back.borrow().front().is_some_and(is_due)
     }
 
     fn come_back(&self) -> Option<u32> {
-        self.stepped_back.borrow_mut().pop().map(|(fiber, _)| fiber)
+        self.stepped_back.borrow_mut().pop_front().map(|(fiber, _)| fiber)
     }
 
     /// Leaves the running fiber until a moment of the clock.
