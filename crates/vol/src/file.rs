@@ -212,7 +212,8 @@ unsafe extern "C" fn optional(object: Ptr, args: *mut OptionalArgs, list: Id, re
         let object = Object::of(object);
         let Container { hdf5: library, ref files, .. } = *object.container;
         if (*args).operation == FILE_START_SWMR {
-            if let Err(failures) = opened::share(library, &files.lock()) {
+            let files = files.lock().clone();
+            if let Err(failures) = opened::share(library, &files) {
                 return driver::told(library, Err(failures));
             }
         }
@@ -231,21 +232,20 @@ unsafe extern "C" fn close(object: Ptr, list: Id, req: Req) -> Status {
         let status = ours.act("close of a file", req, |it, below, req| call(it, below, list, req));
         if status >= 0 {
             Object::free(object);
+            closed(&container);
         }
-        closed(&container, status)
+        status
     }
 }
 
-/// The end of a close: what was written through this file is in those that stay open, as they are
-/// open elsewhere, too: the sources of virtual datasets, or the file itself. What a task promised
-/// is left to its end.
-fn closed(container: &Container, status: Status) -> Status {
+/// The end of a close: what was written through this file may be in those that stay open, as they
+/// are open elsewhere, too: the sources of virtual datasets, or the file itself. What went wrong
+/// there they tell, as this call cannot: HDF5 would keep the file that is gone. What a task
+/// promised is left to its end.
+fn closed(container: &Container) {
     let mut files = container.files.lock().clone();
     files.retain(|key| later::promised(*key).is_none());
-    match driver::told(container.hdf5, opened::drain(Some(container.hdf5), Some(&files))) {
-        FAILED => FAILED,
-        _ => status,
-    }
+    opened::settle(container.hdf5, &files);
 }
 
 /// The end of what may be a flush: HDF5 has written what it had, and now it is on its way to the

@@ -122,6 +122,15 @@ pub fn drain(library: Option<&Library>, keys: Option<&[Key]>) -> Result<(), Vec<
     }
 }
 
+/// Waits until all of these files is written; what went wrong they have still to tell.
+pub fn settle(library: &Library, keys: &[Key]) {
+    for file in found(Some(library), Some(keys)) {
+        if let Ok(behind) = behind::global() {
+            behind.settle(file);
+        }
+    }
+}
+
 /// Waits until all of these ranges (offset, length; in order) of a file is written.
 pub fn drain_ranges(key: Key, ranges: &[(u64, u64)]) -> Result<(), Vec<Failed>> {
     let Ok(behind) = behind::global() else { return Ok(()) };

@@ -76,6 +76,21 @@ static void a_flush_of_a_virtual_dataset_tells_what_its_source_lost(void) {
     check_bytes("source.h5", offset, 2);
 }
 
+/* The close of the file waits; what went wrong tells the source, which stays open. */
+static void what_an_open_source_lost_is_told_by_it(void) {
+    haddr_t offset;
+    hid_t file = new_file("a.h5"), dataset = virtual_over_a_source(file, &offset);
+    hid_t other = H5Fopen("source.h5", H5F_ACC_RDWR, H5P_DEFAULT);
+    gate_fail(EIO, 1 << 16);
+    write_numbers(dataset, 1, COUNT);
+    CHECK(H5Dclose(dataset) >= 0 && H5Fclose(file) >= 0);
+    CHECK(H5Fclose(file) < 0);
+    CHECK(H5Fflush(other, H5F_SCOPE_LOCAL) < 0);
+    CHECK(strstr(stack_text(H5E_DEFAULT), "source.h5") != NULL);
+    gate_open();
+    CHECK(H5Fflush(other, H5F_SCOPE_LOCAL) >= 0 && H5Fclose(other) >= 0);
+}
+
 static atomic_bool has_forked;
 
 static void *write_until_the_fork(void *dataset) {
@@ -141,6 +156,7 @@ const struct trap BESIDE[] = {
      a_flush_of_a_virtual_dataset_reaches_its_source},
     {"a_flush_of_a_virtual_dataset_tells_what_its_source_lost",
      a_flush_of_a_virtual_dataset_tells_what_its_source_lost},
+    {"what_an_open_source_lost_is_told_by_it", what_an_open_source_lost_is_told_by_it},
     {"a_fork_ends_although_a_thread_goes_on_writing",
      a_fork_ends_although_a_thread_goes_on_writing},
     {"a_program_may_close_all_descriptors", a_program_may_close_all_descriptors},

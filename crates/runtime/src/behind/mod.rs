@@ -413,14 +413,24 @@ impl WriteBehind {
     ///
     /// What went wrong since the last time, each failure once.
     pub fn drain(&self, file: FileId) -> Result<(), Vec<Failed>> {
+        match self.lock_when_settled(file).take_failures(file) {
+            failures if failures.is_empty() => Ok(()),
+            failures => Err(failures),
+        }
+    }
+
+    /// As [`WriteBehind::drain`]; what went wrong stays, to be taken later.
+    pub fn settle(&self, file: FileId) {
+        drop(self.lock_when_settled(file));
+    }
+
+    /// The lock, once nothing of a file is under way.
+    fn lock_when_settled(&self, file: FileId) -> MutexGuard<'_, State> {
         let mut state = self.shared.state.lock();
         while !self.is_orphaned() && state.under_way(file) > 0 {
             self.wait(&mut state, None);
         }
-        match state.take_failures(file) {
-            failures if failures.is_empty() => Ok(()),
-            failures => Err(failures),
-        }
+        state
     }
 
     /// Whether nothing that was written to these ranges (offset, length; in order, apart from each
