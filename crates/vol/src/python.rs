@@ -17,7 +17,7 @@ type Later = unsafe extern "C" fn(extern "C" fn(*mut c_void) -> c_int, *mut c_vo
 const AT_END: &str = r#"exec('''
 import sys
 util = sys.modules.get("multiprocessing.util")
-if util is not None:
+if util is not None and not sys.is_finalizing():
     import ctypes
     util.Finalize(None, ctypes.CFUNCTYPE(None)(ADDRESS), exitpriority=0)
 ''', {})"#;
