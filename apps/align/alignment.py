@@ -139,13 +139,19 @@ def sam_text(
 def summary(genome: Genome, found: Sequence[tuple[Placed, Placed]]) -> Summary:
     """Sum up how well the reads fit."""
     best = [placed.best for pair in found for placed in pair if placed.best is not None]
-    steps = np.zeros(len(genome.sequence) + 1, np.int64)
-    np.add.at(steps, [place.r_st for place in best], 1)
-    np.add.at(steps, [place.r_en for place in best], -1)
+    begins, ends = [place.r_st for place in best], [place.r_en for place in best]
     return Summary(
         2 * len(found),
         len(best),
         sum(place.blen for place in best),
         sum(place.NM for place in best),
-        np.cumsum(steps)[:-1],
+        depth_of(genome, begins, ends),
     )
+
+
+def depth_of(genome: Genome, begins: npt.ArrayLike, ends: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return by position how many reads cover it that lie from begins to before ends."""
+    size = len(genome.sequence) + 1
+    first, behind = (np.asarray(places, np.int64) for places in (begins, ends))
+    steps = np.bincount(first, minlength=size) - np.bincount(behind, minlength=size)
+    return np.cumsum(steps)[:-1]

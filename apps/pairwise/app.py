@@ -62,28 +62,57 @@ class Fit(NamedTuple):
     depth: npt.NDArray[np.int64]
 
 
+class Places(NamedTuple):
+    """How well the reads of a group fit: counts, and where each begins and ends on the genome.
+
+    Not their depth: that is as long as the genome, for every group.
+    """
+
+    reads: int
+    bases: int
+    differences: int
+    begins: npt.NDArray[np.int32]
+    ends: npt.NDArray[np.int32]
+
+
 class Aligned(NamedTuple):
-    """How well some reads fit, and when they were read and aligned."""
+    """Where the reads of a group lie, and when they were read and aligned."""
+
+    places: Places
+    spans: list[Span]
+
+
+class Total(NamedTuple):
+    """How well all reads fit, and when everything was done."""
 
     fit: Fit
     spans: list[Span]
 
 
-def fit_of(genome: Path, text: bytes) -> Fit:
+def places_of(genome: Path, text: bytes) -> Places:
     """Align the reads of a FASTQ text."""
     known = variants.read_genome(genome)
     found = alignment.align(known, variants.pairs_of(text.decode("ascii")))
-    return Fit(*alignment.summary(known, found))
+    best = [placed.best for pair in found for placed in pair if placed.best is not None]
+    return Places(
+        2 * len(found),
+        sum(place.blen for place in best),
+        sum(place.NM for place in best),
+        np.array([place.r_st for place in best], np.int32),
+        np.array([place.r_en for place in best], np.int32),
+    )
 
 
-def added(fits: Sequence[Fit]) -> Fit:
-    """Add up how well reads fit."""
+def fit_of(genome: Path, groups: Sequence[Places]) -> Fit:
+    """Add up how well the reads of all groups fit."""
+    begins = np.concatenate([group.begins for group in groups])
+    ends = np.concatenate([group.ends for group in groups])
     return Fit(
-        sum(fit.reads for fit in fits),
-        sum(fit.aligned for fit in fits),
-        sum(fit.bases for fit in fits),
-        sum(fit.differences for fit in fits),
-        np.sum([fit.depth for fit in fits], axis=0),
+        sum(group.reads for group in groups),
+        len(begins),
+        sum(group.bases for group in groups),
+        sum(group.differences for group in groups),
+        alignment.depth_of(variants.read_genome(genome), begins, ends),
     )
 
 
@@ -105,16 +134,16 @@ def get_reads(path: al.FileIn, group: int, first: int, count: int) -> Iterator[G
 def align(genome: Path, group: Group) -> Aligned:
     """Align the reads of a group."""
     with Stopwatch("align") as watch:
-        fit = fit_of(genome, group.text)
-    return Aligned(fit, [group.span, watch.span])
+        places = places_of(genome, group.text)
+    return Aligned(places, [group.span, watch.span])
 
 
 @al.task
-def total(aligned: Sequence[Aligned]) -> Aligned:
+def total(genome: Path, aligned: Sequence[Aligned]) -> Total:
     """Add up how well the reads of all groups fit."""
     with Stopwatch("total") as watch:
-        fit = added([one.fit for one in aligned])
-    return Aligned(fit, [*(span for one in aligned for span in one.spans), watch.span])
+        fit = fit_of(genome, [one.places for one in aligned])
+    return Total(fit, [*(span for one in aligned for span in one.spans), watch.span])
 
 
 def run(job: Job, way: str) -> Ran:
@@ -130,5 +159,5 @@ def run(job: Job, way: str) -> Ran:
         if way == "lazy":
             al.wait(of_part)  # the memory of this part is needed for the next
         aligned += of_part
-    found = al.wait(total(aligned))
+    found = al.wait(total(job.genome, aligned))
     return Ran(found.fit, found.spans, start_ns, now_ns())

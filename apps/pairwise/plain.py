@@ -8,4 +8,5 @@ from . import app, data
 def run(job: app.Job) -> app.Fit:
     """Align all reads."""
     with job.reads.open("rb") as file:
-        return app.added([app.fit_of(job.genome, text) for text in data.groups(file, job.group)])
+        groups = [app.places_of(job.genome, text) for text in data.groups(file, job.group)]
+    return app.fit_of(job.genome, groups)
