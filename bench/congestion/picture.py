@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .__main__ import Case
 
 CHARS_AN_INCH = 18
+COLUMNS_MAX = 3
 
 LINES = {
     "baseline": ("#7d9bb5", "--", "checkpoints as compute tasks"),
@@ -24,9 +25,14 @@ LINES = {
 
 def draw(cases: list[Case], path: Path, note: str) -> None:
     """A panel a case: the sweep as points, the others as levels."""
-    width = max(6.0, 4.4 * len(cases))
-    made, panels = style.figure(1, len(cases), width=width, height=3.8)
-    for panel, case in zip(panels[0], cases, strict=True):
+    columns = min(len(cases), COLUMNS_MAX)
+    rows = -(-len(cases) // columns)
+    width = max(6.0, 4.4 * columns)
+    made, panels = style.figure(rows, columns, width=width, height=0.4 + 3.4 * rows)
+    places = [panel for row in panels for panel in row]
+    for empty in places[len(cases) :]:
+        empty.set_axis_off()
+    for panel, case in zip(places, cases, strict=False):
         panel.grid(visible=True, axis="y")
         fixed = [(way.at_once or 0, way.sample.median or 0.0) for way in case.ways.values()]
         fixed = [point for point in fixed if point[0]]
