@@ -218,8 +218,9 @@ typedef struct al_task {
 
 /* Spawns a task. From inside a task: a child, without which its parent does not end; while more than
  * 1,024 tasks are not over, it runs some of those that wait for this thread before it returns, so
- * hold no lock that they take. -EINVAL: no
- * body, a NULL base, a reversed or empty span, too many dimensions, regions of one datum that
+ * hold no lock that they take. From outside of tasks: while 1,048,576 tasks are not over, it waits
+ * until half of them are; what those wait for must not be left to the caller. -EINVAL: no body, a
+ * NULL base, a reversed or empty span, too many dimensions, regions of one datum that
  * differ in dimensions, a task that uses overlapping regions twice with a write among them, what an
  * I/O task asks for makes no sense or is more than any layer has, it is inside another I/O task, it
  * uses files and is inside a task, a file that it reads is not there and no task writes it, it has

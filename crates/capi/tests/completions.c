@@ -1,5 +1,6 @@
-/* Completions are taken while a worker computes without end, if another worker is idle; and an
- * operation is begun although its task goes on computing. */
+/* Completions are taken while a worker computes without end, if another worker is idle; an
+ * operation is begun although its task goes on computing; and tasks are not left behind one that
+ * paused and then computes, while another worker is idle. */
 #include "check.h"
 
 static int file;
@@ -33,6 +34,42 @@ static void computes_until_others_are_done(void *argument)
     }
 }
 
+/* Pauses, goes on, and computes until a task is done that was spawned later: before this one went
+ * on, or after; by the program, or by itself. */
+static _Atomic int goes_on, later_done;
+
+static void later(void *argument)
+{
+    (void)argument;
+    later_done = 1;
+}
+
+static void pauses_and_computes(void *argument)
+{
+    char byte;
+    SAME(al_pread(file, &byte, 1, 0), 1);
+    goes_on = 1;
+    if (argument != NULL) {
+        spawn(later, NULL);
+    }
+    while (!later_done) {
+    }
+}
+
+static void computes_after_a_pause(int round)
+{
+    int own = 0;
+    goes_on = later_done = 0;
+    spawn(pauses_and_computes, round % 3 == 0 ? &own : NULL);
+    while (round % 3 == 1 && !goes_on) {
+    }
+    if (round % 3 != 0) {
+        spawn(later, NULL);
+    }
+    SAME(al_taskwait(), 0);
+    SAME(later_done, 1);
+}
+
 int main(void)
 {
     static unsigned char block[4096];
@@ -50,6 +87,9 @@ int main(void)
     for (int i = 0; i < 50; i++) {
         spawn(computes_until_it_is_there, NULL);
         SAME(al_taskwait(), 0);
+    }
+    for (int i = 0; i < 300; i++) {
+        computes_after_a_pause(i);
     }
     spawn(computes_until_others_are_done, NULL);
     for (int i = 0; i < 50; i++) {

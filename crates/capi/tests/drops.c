@@ -81,6 +81,51 @@ static void leaves_children(void *argument)
     }
 }
 
+/* On whatever task's stack it is called, a `drop` is in no task: it does plain I/O. */
+static void drop_with_io(void *argument)
+{
+    struct small *small = argument;
+    SAME(al_current_task(), 0);
+    SAME(al_pause(), -EINVAL);
+    SAME(al_fsync(file), 0);
+    SAME(fsync(file), 0);
+    atomic_fetch_add(small->dropped, 1);
+}
+
+static void nothing(void *argument)
+{
+    (void)argument;
+}
+
+static void ends_before_its_child(void *argument)
+{
+    (void)argument;
+    spawn(nothing, NULL);
+}
+
+static void reads(void *argument)
+{
+    char byte;
+    al_task_id own = al_current_task();
+    (void)argument;
+    SAME(al_pread(file, &byte, 1, 0), 1);
+    SAME(al_current_task(), own);
+}
+
+static void drops_beside_tasks_that_pause(void)
+{
+    _Atomic int dropped = 0;
+    struct small small = {&dropped, 17};
+    al_task task = {.body = ends_before_its_child, .argument = &small,
+                    .argument_bytes = sizeof small, .drop = drop_with_io};
+    for (int i = 0; i < TASKS; i++) {
+        SAME(al_spawn(&task), 0);
+        spawn(reads, NULL);
+    }
+    SAME(al_taskwait(), 0);
+    SAME(dropped, TASKS);
+}
+
 int main(void)
 {
     _Atomic int dropped = 0, *place = &dropped;
@@ -90,6 +135,7 @@ int main(void)
     SAME(pwrite(file, "x", 1, 0), 1);
     fill(large.body, sizeof large.body, 0, 6);
     start_workers(2);
+    drops_beside_tasks_that_pause();
     for (int round = 0; round < 20; round++) {
         dropped = ran = 0;
         for (int i = 0; i < TASKS / 2; i++) {

@@ -111,6 +111,38 @@ static void exit_in_a_task(void)
     al_stop();
 }
 
+/* What is called at the end is in no task: plain I/O, and nothing else runs meanwhile. */
+static int file;
+
+static void writes_at_the_end(void)
+{
+    char byte = 0;
+    int okay = al_pwrite(file, "x", 1, 0) == 1 && al_fsync(file) == 0 &&
+               pread(file, &byte, 1, 0) == 1 && byte == 'x' && al_current_task() == 0 &&
+               al_stop() == -EDEADLK && al_taskwait() == -EDEADLK;
+    if (!okay) {
+        _exit(98);
+    }
+}
+
+static void reads_and_exits(void *argument)
+{
+    char byte;
+    (void)argument;
+    SAME(al_pread(file, &byte, 1, 0), 1);
+    exit(44);
+}
+
+static void exit_with_io(void)
+{
+    file = scratch(0);
+    SAME(pwrite(file, "y", 1, 0), 1);
+    atexit(writes_at_the_end);
+    start_workers(1);
+    spawn(reads_and_exits, NULL);
+    al_stop();
+}
+
 static void says_goodbye(void)
 {
     static const char text[] = "goodbye";
@@ -149,6 +181,8 @@ int main(void)
     CHECK(strstr(said, "own handler") != NULL);
     status = run_child(exit_in_a_task);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    status = run_child(exit_with_io);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 44);
     status = run_child(exit_with_tasks);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 43);
     CHECK(strcmp(said, "goodbye") == 0);

@@ -144,6 +144,44 @@ static void is_known_until_it_is_over(void *argument)
     CHECK(al_current_task() != 0);
 }
 
+/* No event at all is none of those that a task waits for, and not its end. */
+static _Atomic int drops;
+static _Atomic al_task_id waits_for_one;
+
+static void waits_for_an_event(void *argument)
+{
+    (void)argument;
+    SAME(al_events_add(1), 0);
+    waits_for_one = al_current_task();
+}
+
+static void count_drop(void *argument)
+{
+    (void)argument;
+    drops++;
+}
+
+static void no_event_ends_nothing(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        al_task task = {.body = waits_for_an_event, .drop = count_drop};
+        waits_for_one = 0;
+        drops = 0;
+        SAME(al_spawn(&task), 0);
+        while (waits_for_one == 0) {
+        }
+        SAME(al_events_fulfil(waits_for_one, 0), 0);
+        SAME(drops, 0);
+        SAME(al_events_fulfil(waits_for_one, 1), 0);
+        for (int late = 0; late < 3; late++) {
+            int found = al_events_fulfil(waits_for_one, 0);
+            CHECK(found == 0 || found == -EINVAL);
+        }
+        SAME(al_taskwait(), 0);
+        SAME(drops, 1);
+    }
+}
+
 int main(void)
 {
     al_task_id task = 0;
@@ -152,6 +190,7 @@ int main(void)
     spawn(fulfils_itself, NULL);
     SAME(al_taskwait(), 0);
     pausing_in_both_orders();
+    no_event_ends_nothing();
     judge_of_none();
     spawn(is_known_until_it_is_over, &task);
     SAME(al_taskwait(), 0);

@@ -10,6 +10,13 @@ static void nothing(void *argument)
     (void)argument;
 }
 
+static int told;
+
+static void count_fulfilled(uintptr_t event)
+{
+    told += (int)event;
+}
+
 static void in_the_child(void)
 {
     char byte = 0;
@@ -32,7 +39,10 @@ static void in_the_child(void)
     byte = 0;
     SAME(pread(file, &byte, 1, 0), 1);
     SAME(byte, 'x');
-    SAME(al_detach_fsync(1, (al_fulfil)(uintptr_t)nothing, file, NULL), -EPERM);
+    SAME(al_detach_fsync(1, count_fulfilled, file, NULL), -EPERM);
+    /* What was refused is told, and then holds back no OpenMP task. */
+    SAME(al_detach_done(1, count_fulfilled), 0);
+    SAME(told, 1);
 }
 
 static void check_child(pid_t child, int expected)

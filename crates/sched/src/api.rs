@@ -350,6 +350,15 @@ pub enum Event {
         /// Where.
         executor: ExecutorId,
     },
+    /// A body that gave its processor back goes on, and has the processor of its executor again:
+    /// what was sent there meanwhile is behind it. Nobody has to tell that of one that will soon
+    /// pause again, and nothing is held up by.
+    WentOn {
+        /// Which task.
+        task: TaskId,
+        /// Where.
+        executor: ExecutorId,
+    },
     /// A task handed over one of its outputs before its end.
     Released {
         /// Which task.

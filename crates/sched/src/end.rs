@@ -80,6 +80,15 @@ impl Sched {
         }
     }
 
+    /// A body that gave its processor back has it again.
+    pub(crate) fn went_on(&mut self, task: TaskId, executor: ExecutorId) {
+        let at = self.record(task).filter(|record| record.executor == Some(executor));
+        let paused = at.is_some_and(|at| at.state == State::Paused && at.kind == Kind::Compute);
+        if paused && self.executors.take_up(executor, task) {
+            self.step(task, Input::Resume);
+        }
+    }
+
     /// Data in place are handed over early. Another run would write them anew under their readers.
     pub(crate) fn release_in_place(&mut self, task: TaskId, access: u32) {
         let Some(record) = self.record(task) else { return };

@@ -349,6 +349,24 @@ impl Executors {
         Some(Sent { stalls: false, ..sent })
     }
 
+    /// A task that was set aside, and does not wait for its consumers, goes on before those that
+    /// were sent meanwhile. `false`: it is none such, or there is no processor for it.
+    pub(crate) fn take_up(&mut self, id: ExecutorId, task: TaskId) -> bool {
+        let Some(executor) = self.all.get(&id) else { return false };
+        let node = &self.nodes[executor.node.0 as usize];
+        let fits = |sent: &&Sent| {
+            let line = executor.sent.cpus();
+            sent.cpus == 1 && line <= 1 && node.busy - line < node.processors
+        };
+        let goes = |sent: &&Sent| !sent.stalls && !sent.halted && !sent.abandoned;
+        if executor.aside.get(&task).filter(fits).filter(goes).is_none() {
+            return false;
+        }
+        let sent = self.take_aside(id, task).expect("looked at above");
+        self.change(id, |executor| executor.sent.push_first(sent));
+        true
+    }
+
     /// Notes whether a task goes on by itself.
     pub(crate) fn set_halted(&mut self, id: ExecutorId, task: TaskId, halted: bool) {
         let executor = self.all.get_mut(&id).expect("it holds the task");

@@ -290,6 +290,7 @@ impl Sched {
                 }
             }
             Event::Paused { task, executor } => self.paused(task, executor),
+            Event::WentOn { task, executor } => self.went_on(task, executor),
             Event::Released { task, output, size } => {
                 let node = self.record(task).map_or(0, |record| self.node_of(record));
                 self.graph.release(task, output as usize, size, node);

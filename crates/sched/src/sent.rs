@@ -61,6 +61,12 @@ impl SentLine {
         self.sent.push_back(sent);
     }
 
+    /// As [`SentLine::push`], before the others.
+    pub(crate) fn push_first(&mut self, sent: Sent) {
+        self.sum(&sent, true);
+        self.sent.push_front(sent);
+    }
+
     /// Takes a task out of the line.
     pub(crate) fn take(&mut self, task: TaskId) -> Option<Sent> {
         let sent = match self.sent.front() {

@@ -2,8 +2,12 @@
 
 mod driver;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use driver::*;
-use sched::{Config, TaskSpec};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use sched::{Config, Instruction, TaskSpec};
 
 #[test]
 fn an_executor_whose_task_pauses_takes_the_next() {
@@ -65,4 +69,80 @@ fn io_tasks_have_no_processor_to_give_back() {
     assert_eq!(driver.paused(first.id, E0), []);
     assert_eq!(driver.done(first.id, E0).len(), 3, "resolved, forgotten, and the next runs");
     assert_eq!(second.out, []);
+}
+
+fn two_workers() -> Driver {
+    let (processors, pipeline_ns_max) = (vec![2], 50_000);
+    let config =
+        Config { processors, pipeline_ns_max, pipeline_tasks_max: 64, stealing: true, ..config() };
+    Driver::with_compute(config, 2)
+}
+
+#[test]
+fn what_is_behind_a_task_that_went_on_is_taken_by_who_is_idle() {
+    let mut driver = two_workers();
+    let first = driver.submit(driver.compute("first"));
+    let other = driver.submit(driver.compute("other"));
+    driver.paused(first.id, E0);
+    let behind = driver.submit(driver.compute("behind"));
+    assert_eq!(behind.out, [run(&behind, E0)]);
+    driver.done(other.id, E1);
+    let recall = Instruction::Recall { task: behind.id, executor: E0 };
+    assert_eq!(driver.went_on(first.id, E0), [recall]);
+    assert_eq!(driver.recalled(behind.id, E0), [run_at(behind.id, E1, 2, None)]);
+    // It has its processor now, until it pauses again.
+    let more = driver.submit(driver.compute("more"));
+    assert_eq!(more.out, [run(&more, E1)]);
+    let recall = Instruction::Recall { task: more.id, executor: E1 };
+    assert_eq!(driver.paused(first.id, E0), [recall]);
+    assert_eq!(driver.recalled(more.id, E1), [run_at(more.id, E0, 2, None)]);
+    driver.done(first.id, E0);
+    assert_eq!(driver.went_on(first.id, E0), [], "it is over");
+}
+
+proptest! {
+    // Whatever pauses and goes on in whatever order: the driver looks at the scheduler after each
+    // event, everything runs, and where somebody is idle nothing waits that could be taken back.
+    #[test]
+    fn tasks_pause_and_go_on_in_any_order(moves in vec((0..6usize, 0..4u8), 1..80)) {
+        let mut driver = two_workers();
+        let taken: Vec<_> = (0..6).map(|_| driver.submit(driver.compute("task"))).collect();
+        let tasks: Vec<_> = taken.iter().map(|task| task.id).collect();
+        let mut places = BTreeMap::new();
+        let mut over = BTreeSet::new();
+        let note = |driver: &mut Driver, mut out: Vec<Instruction>, places: &mut BTreeMap<_, _>| {
+            while let Some(next) = out.pop() {
+                match next {
+                    Instruction::Run { task, executor, .. } => drop(places.insert(task, executor)),
+                    Instruction::Recall { task, executor } => {
+                        places.remove(&task);
+                        out.extend(driver.recalled(task, executor));
+                    }
+                    _ => {}
+                }
+            }
+        };
+        taken.into_iter().for_each(|task| note(&mut driver, task.out, &mut places));
+        for (task, what) in moves {
+            let task = tasks[task];
+            let Some(executor) = places.get(&task).copied() else { continue };
+            let out = match what {
+                0 | 1 => driver.paused(task, executor),
+                2 => driver.went_on(task, executor),
+                _ => {
+                    places.remove(&task);
+                    over.insert(task);
+                    driver.done(task, executor)
+                }
+            };
+            note(&mut driver, out, &mut places);
+        }
+        while over.len() < tasks.len() {
+            let (task, executor) = places.pop_first().expect("somebody has what is left");
+            over.insert(task);
+            let out = driver.done(task, executor);
+            note(&mut driver, out, &mut places);
+        }
+        prop_assert_eq!(driver.sched.live_tasks(), 0);
+    }
 }

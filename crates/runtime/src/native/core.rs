@@ -469,12 +469,15 @@ impl Core {
         }
     }
 
-    fn send(&self, workers: &[Worker], id: TaskId, executor: ExecutorId, after: &mut After) {
+    fn send(&mut self, workers: &[Worker], id: TaskId, executor: ExecutorId, after: &mut After) {
         let task = self.tasks[id.0.index as usize].as_deref().expect("the scheduler knows it");
         let number = executor.0 as usize;
         task.executor.store(executor.0, Ordering::Relaxed);
         if workers[number].give(TaskRef::of(task)) && !after.woken.contains(&number) {
             after.woken.push(number);
+        }
+        if workers[number].holds_up_what_comes() && another_sleeps(workers, number) {
+            self.went_on(workers, number);
         }
     }
 
@@ -500,6 +503,21 @@ impl Core {
         if let Some(worker) = sleepers.find(|worker| !after.woken.contains(worker)) {
             after.woken.push(worker);
         }
+    }
+
+    /// The scheduler learns that a task goes on that it takes for paused, and that a worker runs:
+    /// what is behind it may go elsewhere. Its next pause is told again.
+    pub(super) fn went_on(&mut self, workers: &[Worker], number: usize) {
+        let worker = &workers[number];
+        let Some(task) = worker.running_unknown() else { return };
+        // In this order: one that leaves is seen to have left, or sees that it has to tell.
+        task.get().told_paused.store(false, Ordering::SeqCst);
+        if worker.running_unknown() != Some(task) {
+            task.get().told_paused.store(true, Ordering::SeqCst);
+            return;
+        }
+        let event = Event::WentOn { task: task.get().id(), executor: executor(task.get()) };
+        self.sched.handle(self.now, event, &mut self.out);
     }
 
     fn recall(&mut self, workers: &[Worker], id: TaskId, executor: ExecutorId) {
@@ -584,6 +602,11 @@ fn blank(function: FunctionId, name: Arc<str>) -> TaskSpec {
         produces: 0,
         layer: None,
     }
+}
+
+/// Whether a worker sleeps, other than this one.
+pub(super) fn another_sleeps(workers: &[Worker], number: usize) -> bool {
+    workers.iter().enumerate().any(|(other, worker)| other != number && worker.sleeps())
 }
 
 fn executor(task: &Task) -> ExecutorId {

@@ -52,29 +52,44 @@ struct Service {
     forks: u64,
 }
 
-static SERVICE: OnceLock<Result<Arc<Service>, Errno>> = OnceLock::new();
+static SERVICE: OnceLock<Arc<Service>> = OnceLock::new();
+static BEGINS: Mutex<()> = Mutex::new(());
 
+/// The service, begun when it is first needed. Where it cannot be, the next call tries again.
 fn service() -> Result<&'static Service, Errno> {
-    let made = SERVICE.get_or_init(|| {
-        let errno = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
-        let options = engine::Options { prefer: Prefer::Auto, ..Default::default() };
-        let engine = engine::open(&options).map_err(errno)?;
-        let bed = Bed::new().map_err(errno)?;
-        bed.watch(engine.fd()).map_err(errno)?;
-        let state = State { line: Line::new(engine), left: Table::default() };
-        let (state, room) = (Mutex::new(state), Condvar::new());
-        let service = Arc::new(Service { state, room, bed, forks: exec::forks() });
-        let of_thread = service.clone();
-        let builder = std::thread::Builder::new().name("alongside-omp".into());
-        thread::without_signals(|| builder.spawn(move || of_thread.see_to_completions()))
-            .map_err(errno)?;
-        Ok(service)
-    });
-    match made {
-        Ok(service) if service.forks == exec::forks() => Ok(service),
-        Ok(_) => Err(libc::EPERM),
-        Err(errno) => Err(*errno),
+    let service = match SERVICE.get() {
+        Some(service) => service,
+        None => {
+            let _one = BEGINS.lock();
+            match SERVICE.get() {
+                Some(service) => service,
+                None => {
+                    let begun = begin()?;
+                    SERVICE.get_or_init(|| begun)
+                }
+            }
+        }
+    };
+    if service.forks != exec::forks() {
+        return Err(libc::EPERM);
     }
+    Ok(service)
+}
+
+fn begin() -> Result<Arc<Service>, Errno> {
+    let errno = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+    let options = engine::Options { prefer: Prefer::Auto, ..Default::default() };
+    let engine = engine::open(&options).map_err(errno)?;
+    let bed = Bed::new().map_err(errno)?;
+    bed.watch(engine.fd()).map_err(errno)?;
+    let state = State { line: Line::new(engine), left: Table::default() };
+    let (state, room) = (Mutex::new(state), Condvar::new());
+    let service = Arc::new(Service { state, room, bed, forks: exec::forks() });
+    let of_thread = service.clone();
+    let builder = std::thread::Builder::new().name("alongside-omp".into());
+    thread::without_signals(|| builder.spawn(move || of_thread.see_to_completions()))
+        .map_err(errno)?;
+    Ok(service)
 }
 
 /// Starts an operation that holds back an event. EPERM: in the child of a fork.
@@ -109,7 +124,11 @@ pub unsafe fn start(event: Event, operation: &Operation, place: ResultPlace) -> 
 
 /// The task of an event submits no more operations.
 pub fn submitted(event: Event) -> Result<(), Errno> {
-    let service = service()?;
+    let Ok(service) = service() else {
+        // Then none of its operations was taken, and the program knows it.
+        (event.fulfil)(event.handle);
+        return Ok(());
+    };
     let mut state = service.state.lock();
     let came = match state.left.contains_key(&event.handle) {
         true => state.one_came(event.handle),

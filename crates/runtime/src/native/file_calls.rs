@@ -90,7 +90,8 @@ impl Runtime {
                  cannot be kept on several layers: {error}"
             )
         };
-        let opened = tiers::open(&layers).map_err(text)?;
+        // A flush there must not pause the caller's task, whose worker could come here again.
+        let opened = worker::outside_of_tasks(|| tiers::open(&layers)).map_err(text)?;
         for (layer, error) in &opened.problems {
             say(&format!("layer \"{}\" takes no files of tasks: {error}", layers[*layer].name));
         }
@@ -157,7 +158,7 @@ impl Runtime {
 
     /// Runs a task of the library's own that reads a file, and waits for its answer.
     fn ask(&self, path: &Path, body: Body) -> Answer {
-        if worker::local().is_some() {
+        if worker::is_one() {
             return Err(libc::EDEADLK);
         }
         let file = wanted(path, None, Direction::In).map_err(|_| libc::EINVAL)?;

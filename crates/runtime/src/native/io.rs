@@ -17,6 +17,7 @@ use ops::{Buffer, Completion, Op};
 use parking_lot::Mutex;
 
 use super::task::{Place, TaskRef};
+use super::worker::outside_of_tasks;
 use crate::line::Line;
 
 /// Operations that are submitted before the engine hands them to the kernel at the latest.
@@ -330,7 +331,9 @@ impl Io {
     fn submit(&self, token: u64, op: Op) {
         self.outstanding.fetch_add(1, Ordering::AcqRel);
         let mut line = self.line.lock();
-        line.submit(token, op);
+        // An engine of threads that gets none does it here, by calls that `libalongside_preload`
+        // would turn into an operation of the task: again into this line.
+        outside_of_tasks(|| line.submit(token, op));
         if self.unflushed.fetch_add(1, Ordering::AcqRel) + 1 >= BATCH_MAX {
             line.engine.flush();
             self.unflushed.store(0, Ordering::Release);
@@ -352,11 +355,11 @@ impl Io {
         if self.outstanding() == 0 {
             return 0;
         }
-        let mut completions = COMPLETIONS.take();
+        let mut completions = COMPLETIONS.try_with(Cell::take).unwrap_or_default();
         {
             let line = if wait { Some(self.line.lock()) } else { self.line.try_lock() };
             let Some(mut line) = line else {
-                COMPLETIONS.set(completions);
+                let _ = COMPLETIONS.try_with(|kept| kept.set(completions));
                 return 0;
             };
             self.unflushed.store(0, Ordering::Release);
@@ -372,7 +375,7 @@ impl Io {
         for completion in completions.drain(..) {
             done(take_apart(completion));
         }
-        COMPLETIONS.set(completions);
+        let _ = COMPLETIONS.try_with(|kept| kept.set(completions));
         count
     }
 }

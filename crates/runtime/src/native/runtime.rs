@@ -11,7 +11,7 @@ use exec::native::{overflow, thread};
 use graph::{Direction, Region};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use super::core::{After, Core, Ways};
+use super::core::{another_sleeps, After, Core, Ways};
 use super::inbox::Inbox;
 use super::io::{Done, Io, Operation, Promise, ResultPlace, Waiting};
 use super::io_task::{FilePart, IoTask, Wants};
@@ -25,7 +25,7 @@ use super::task::{Access, Report, Spawn, TaskNumber, TaskRef, Why};
 use super::timers::{Due, Timers};
 use super::waiters::Waiters;
 use super::waiting::Wait;
-use super::worker::{self, Worker};
+use super::worker::{self, outside_of_tasks, Worker};
 use super::Errno;
 
 /// Tasks that may be alive before a spawn from outside a task waits for some to end.
@@ -192,7 +192,7 @@ impl Runtime {
 
     /// Waits for all tasks and ends the workers. The first error that nobody asked about.
     pub fn stop(&self) -> Result<(), Errno> {
-        if worker::local().is_some() {
+        if worker::is_one() {
             return Err(libc::EDEADLK);
         }
         self.0.stops.store(true, Ordering::SeqCst);
@@ -229,7 +229,7 @@ impl Runtime {
             if self.0.stops.load(Ordering::Acquire) {
                 return Err("the runtime is being stopped".into());
             }
-            if self.0.waiters.live() >= TASKS_LIVE_MAX && worker::local().is_none() {
+            if self.0.waiters.live() >= TASKS_LIVE_MAX && !worker::is_one() {
                 self.0.waiters.wait_until_at_most(TASKS_LIVE_MAX / 2);
             }
             self.0.spawned.fetch_add(1, Ordering::Relaxed);
@@ -246,7 +246,7 @@ impl Runtime {
     pub fn wait_all(&self) -> Result<(), Errno> {
         match worker::here() {
             // A worker between two tasks, in a polling service or a `drop`.
-            None if worker::local().is_some() => return Err(libc::EDEADLK),
+            None if worker::is_one() => return Err(libc::EDEADLK),
             None => {
                 self.0.waiters.wait_until_at_most(0);
                 if self.0.has_failures.swap(false, Ordering::AcqRel) {
@@ -272,7 +272,7 @@ impl Runtime {
 
     /// Waits until nobody that the caller spawned before uses the datum at this address.
     pub fn wait_on(&self, base: usize) -> Result<(), Errno> {
-        if worker::local().is_some() && worker::here().is_none() {
+        if worker::is_one() && worker::here().is_none() {
             return Err(libc::EDEADLK);
         }
         let access = Access { base, direction: Direction::InOut, region: Region::Whole };
@@ -382,7 +382,7 @@ impl Runtime {
     pub fn release(access: u32) -> Result<(), Errno> {
         let (local, task) = worker::here().ok_or(libc::EINVAL)?;
         let shared = local.shared();
-        if !shared.lock_core().writes(task.get().id(), access) {
+        if !shared.with_core(|core| core.writes(task.get().id(), access)) {
             return Err(libc::EINVAL);
         }
         shared.report(Report::Released(task, access));
@@ -392,13 +392,20 @@ impl Runtime {
     /// So many events of a task came.
     pub fn fulfil_events(&self, number: TaskNumber, count: u32) -> Result<(), Errno> {
         let core = self.0.core.lock();
-        let task = core.find(number).filter(|task| task.get().take_events(count));
+        let found = core.find(number);
+        if count == 0 {
+            // Of a task that is about to be over, this must not be the last event.
+            drop(core);
+            self.0.settle_rest();
+            return found.map(drop).ok_or(libc::EINVAL);
+        }
+        let task = found.filter(|task| task.get().take_events(count));
         let over = task.is_some_and(|task| task.get().came(count));
         drop(core);
         self.0.settle_rest();
         let task = task.ok_or(libc::EINVAL)?;
         if over {
-            task.get().drop_argument();
+            outside_of_tasks(|| task.get().drop_argument());
             self.0.report(Report::Ended(task));
         }
         Ok(())
@@ -464,6 +471,22 @@ impl Shared {
         }
     }
 
+    /// Whether a worker sleeps, other than this one.
+    pub(super) fn another_sleeps(&self, number: usize) -> bool {
+        another_sleeps(&self.workers, number)
+    }
+
+    /// For a worker that is about to sleep: what waits behind a task of another one that paused and
+    /// goes on may come here.
+    pub(super) fn free_what_waits(&self, number: usize) {
+        let now_ns = exec::now_ns();
+        for (other, worker) in self.workers.iter().enumerate() {
+            if other != number && worker.holds_something_up(now_ns) {
+                self.with_core(|core| core.went_on(&self.workers, other));
+            }
+        }
+    }
+
     /// Tells the core something of a task.
     pub(super) fn report(&self, report: Report) {
         self.inbox.put(report);
@@ -521,12 +544,12 @@ impl Shared {
     fn follow_up(&self, after: After) {
         after.woken.iter().for_each(|worker| self.workers[*worker].wake());
         for task in after.to_drop {
-            task.get().drop_argument();
+            outside_of_tasks(|| task.get().drop_argument());
             self.inbox.put(Report::Ended(task));
         }
         after.settled.into_iter().for_each(|task| self.finish(task));
         for mut undone in after.undone {
-            undone.drop_argument();
+            outside_of_tasks(|| undone.drop_argument());
             if let (Some(name), Some((errno, why))) = (undone.name(), &undone.why) {
                 self.note_failure(&name, *errno, why);
             }
@@ -567,7 +590,7 @@ impl Shared {
     /// One more thing that a task waited for has come.
     pub(super) fn came(&self, task: TaskRef) {
         if task.get().came(1) {
-            task.get().drop_argument();
+            outside_of_tasks(|| task.get().drop_argument());
             self.report(Report::Ended(task));
         }
     }
@@ -575,7 +598,7 @@ impl Shared {
     /// What a task with files came to is known: the program is told, then the core. The caller sees
     /// to it that somebody settles the reports.
     pub(super) fn finish(&self, task: TaskRef) {
-        task.get().settle();
+        outside_of_tasks(|| task.get().settle());
         if let Some((errno, why)) = task.get().files().and_then(FilePart::error) {
             let name = task.get().name().map_or("(no name)".into(), |name| name.to_string_lossy());
             self.note_failure(&name, errno, &format!("failed: {why}; its files are as before"));

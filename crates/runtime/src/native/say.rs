@@ -4,6 +4,8 @@ use std::ffi::{c_char, c_void, CString};
 
 use parking_lot::Mutex;
 
+use super::worker::outside_of_tasks;
+
 /// Where messages go instead.
 pub type Hook = extern "C" fn(*const c_char, *mut c_void);
 
@@ -32,5 +34,6 @@ pub fn say(text: &str) {
         Some(place) => (place.hook, place.data),
     };
     let text = CString::new(text.replace('\0', " ")).expect("no zeros are left");
-    hook(text.as_ptr(), data);
+    // It may be called in the middle of what a task asked for: it must not pause that task.
+    outside_of_tasks(|| hook(text.as_ptr(), data));
 }

@@ -433,6 +433,15 @@ impl TaskRef {
         TaskRef(NonNull::from(task))
     }
 
+    pub(super) fn as_ptr(self) -> *mut Task {
+        self.0.as_ptr()
+    }
+
+    /// What `as_ptr` gave, of a task that is not over; `None`: null.
+    pub(super) fn of_ptr(task: *mut Task) -> Option<TaskRef> {
+        NonNull::new(task).map(TaskRef)
+    }
+
     /// The task.
     pub(super) fn get(&self) -> &Task {
         // SAFETY: whoever has a TaskRef counts in `left`, so the core has not ended the task.

@@ -2,8 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::ptr::null;
-use std::sync::atomic::Ordering;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{fence, AtomicPtr, AtomicU64, Ordering};
 use std::sync::Once;
 
 use exec::native::fiber::{Fiber, Go, Left, Way};
@@ -16,7 +16,7 @@ use super::queue::{Asleep, Queue};
 use super::runtime::{Runtime, Shared};
 use super::say::say;
 use super::services;
-use super::task::{Place, Report, TaskRef, Why};
+use super::task::{Place, Report, Task, TaskRef, Why};
 use super::timers::{Due, Timers};
 
 /// Fibers that are kept for the next task that needs one, for each worker.
@@ -33,6 +33,8 @@ const SPAWNED_TASKS_MAX: usize = 1024;
 const SPAWNED_TASKS_LOW: usize = SPAWNED_TASKS_MAX / 2;
 /// ... or the task that runs after so long has ended: long tasks take little memory for their time.
 const STEP_BACK_NS_MAX: u64 = 1_000_000;
+/// A worker that sleeps looks so often whether another one did step back.
+const LOOK_AGAIN_MS: i32 = 2;
 /// Tasks of a worker that may have stepped back at once: each keeps its stack.
 const STEPPED_BACK_MAX: usize = 16;
 
@@ -46,12 +48,25 @@ pub(super) struct Worker {
     resumed: Queue<u32>,
     asleep: Asleep,
     bed: Bed,
+    went_on: WentOn,
     pub(super) io: Io,
+}
+
+/// The task that a worker runs although the core was told that it paused. Nobody tells the core
+/// when a task goes on, as most pause again soon; but whoever has nothing to do must not be kept
+/// from what is behind this one ([`Shared::free_what_waits`]).
+#[derive(Debug, Default)]
+struct WentOn {
+    task: AtomicPtr<Task>,
+    /// Since when it runs, where it steps back by itself when it spawns the next one; 0: it does
+    /// not.
+    steps_back_since: AtomicU64,
 }
 
 impl Worker {
     pub(super) fn new(io: Io) -> std::io::Result<Worker> {
         Ok(Worker {
+            went_on: WentOn::default(),
             queue: Queue::default(),
             resumed: Queue::default(),
             asleep: Asleep::default(),
@@ -64,6 +79,42 @@ impl Worker {
     pub(super) fn give(&self, task: TaskRef) -> bool {
         self.queue.push(task);
         self.asleep.must_wake()
+    }
+
+    /// A task that was told to be paused runs; since when, if it steps back by itself, else 0.
+    fn goes_on(&self, task: TaskRef, steps_back_since: u64) {
+        self.went_on.steps_back_since.store(steps_back_since, Ordering::Relaxed);
+        self.went_on.task.store(task.as_ptr(), Ordering::SeqCst);
+    }
+
+    /// It runs no more; before it is looked at whether the core was told.
+    fn leaves(&self) {
+        if !self.went_on.task.load(Ordering::Relaxed).is_null() {
+            self.went_on.task.store(null_mut(), Ordering::SeqCst);
+        }
+    }
+
+    /// The task that it runs and the core takes for paused. Under the core's lock it stays.
+    pub(super) fn running_unknown(&self) -> Option<TaskRef> {
+        TaskRef::of_ptr(self.went_on.task.load(Ordering::SeqCst))
+    }
+
+    /// Whether it runs such a task, which does not step back by itself.
+    pub(super) fn holds_up_what_comes(&self) -> bool {
+        self.running_unknown().is_some() && !self.steps_back()
+    }
+
+    /// Whether something waits here behind such a task, also one that should have stepped back.
+    pub(super) fn holds_something_up(&self, now_ns: u64) -> bool {
+        let since = self.went_on.steps_back_since.load(Ordering::Relaxed);
+        let is_late = since == 0 || now_ns.saturating_sub(since) > STEP_BACK_NS_MAX;
+        self.running_unknown().is_some() && is_late && self.queue.has_some()
+    }
+
+    /// Whether it runs such a task, which is to step back soon.
+    pub(super) fn steps_back(&self) -> bool {
+        let since = self.went_on.steps_back_since.load(Ordering::Relaxed);
+        since != 0 && !self.went_on.task.load(Ordering::Relaxed).is_null()
     }
 
     /// Whether it sleeps, for who has put something where every worker looks.
@@ -151,6 +202,38 @@ pub(super) struct Local {
 
 thread_local! {
     static LOCAL: Cell<*const Local> = const { Cell::new(null()) };
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+    static LEAVES: Leaves = const { Leaves };
+}
+
+/// Goes when its thread ends, or calls `exit`. What the program's handlers call then are the plain
+/// system calls: other tasks must not be run in the middle of an end.
+struct Leaves;
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        LOCAL.set(null());
+    }
+}
+
+/// Whether the calling thread is a worker, also when it ends.
+pub(super) fn is_one() -> bool {
+    IS_WORKER.get()
+}
+
+/// Runs code of the program that is part of no task, or that must make plain system calls, whatever
+/// task's fiber this is on.
+pub(super) fn outside_of_tasks<T>(work: impl FnOnce() -> T) -> T {
+    struct Back(Option<(&'static Local, Option<TaskRef>)>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            if let Some((local, task)) = self.0 {
+                local.current.set(task);
+            }
+        }
+    }
+    let _back = Back(local().map(|local| (local, local.current.take())));
+    work()
 }
 
 /// In the child of a fork, the one thread that there is is no worker, even if a task forked: what
@@ -158,6 +241,7 @@ thread_local! {
 fn forget_in_children() {
     extern "C" fn forget() {
         LOCAL.set(null());
+        IS_WORKER.set(false);
     }
     static ONCE: Once = Once::new();
     // SAFETY: the handler sets a plain thread-local value.
@@ -211,10 +295,13 @@ pub(super) fn main(runtime: Runtime, index: usize, processor: Option<usize>) {
         starves: Cell::new(false),
     };
     forget_in_children();
+    LEAVES.with(|_| ());
     LOCAL.set(&raw const local);
+    IS_WORKER.set(true);
     local.root();
     local.end_idle_fibers();
     LOCAL.set(null());
+    IS_WORKER.set(false);
 }
 
 impl Local {
@@ -405,6 +492,7 @@ impl Local {
             body_returned_in_child();
         }
         let task = self.current.take().expect("it is the task of this fiber again");
+        self.me().leaves();
         self.count_slice(task);
         self.is_on_time.set(true);
         // As long as the body counts, the task stays; afterwards it may be gone at once. Nothing is
@@ -466,8 +554,20 @@ impl Local {
 
     /// Leaves the running fiber; returns when it is resumed.
     pub(super) fn pause(&self, task: TaskRef) {
+        self.leave(task);
+        if !task.get().is_io() {
+            self.me().goes_on(task, 0);
+            fence(Ordering::SeqCst);
+            if self.me().queue.has_some() && self.shared().another_sleeps(self.index) {
+                self.shared().with_core(|core| core.went_on(&self.shared().workers, self.index));
+            }
+        }
+    }
+
+    fn leave(&self, task: TaskRef) {
         let (fiber, way) = (self.fiber.get(), self.way.get());
         self.count_slice(task);
+        self.me().leaves();
         self.tell_paused(task);
         // SAFETY: `way` belongs to the running fiber, on whose stack this is.
         let go = unsafe { (*way).leave(Left::Paused) };
@@ -491,7 +591,10 @@ impl Local {
         if self.me().queue.has_some() {
             let until = exec::now_ns() + STEP_BACK_NS_MAX;
             self.stepped_back.borrow_mut().push_back((self.fiber.get(), until));
-            self.pause(task);
+            self.leave(task);
+            self.me().goes_on(task, self.slice_began.get());
+        } else if !self.me().steps_back() {
+            self.me().goes_on(task, exec::now_ns());
         }
     }
 
@@ -539,11 +642,17 @@ impl Local {
         }
         self.shared().services.call_all();
         me.asleep.begin();
+        self.shared().free_what_waits(self.index);
         let ends = self.shared().ends.load(Ordering::Acquire);
         // The last look waits for whoever submits at this moment: what completes meanwhile has
         // woken this worker already, and nobody is woken for it again.
         if !ends && !look(true) {
-            let timeout = if self.shared().services.are_there() { services::IDLE_MS } else { -1 };
+            let looks_again = self.shared().workers.iter().any(Worker::steps_back);
+            let timeout = match self.shared().services.are_there() {
+                true => services::IDLE_MS,
+                false if looks_again => LOOK_AGAIN_MS,
+                false => -1,
+            };
             linger.sleep(|| me.bed.sleep(timeout));
             // What it was woken for must not wait for the next task.
             self.shared().fire_timers();

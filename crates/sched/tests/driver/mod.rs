@@ -196,6 +196,10 @@ impl Driver {
         self.event(Event::Paused { task, executor })
     }
 
+    pub fn went_on(&mut self, task: TaskId, executor: ExecutorId) -> Vec<Instruction> {
+        self.event(Event::WentOn { task, executor })
+    }
+
     pub fn recalled(&mut self, task: TaskId, executor: ExecutorId) -> Vec<Instruction> {
         self.event(Event::Recalled { task, executor })
     }
