@@ -1,6 +1,8 @@
 //! Datasets: passed on. What a write leaves to be written is labelled with the dataset, and memory
 //! that the program lends is used where it is.
 
+use runtime::behind::Name;
+
 use crate::abi::{
     Access, DatasetClass, Id, Location, OptionalArgs, Ptr, Req, Status, Text, DATASET_FLUSH, FAILED,
 };
@@ -49,10 +51,29 @@ unsafe fn transfer(
         stack::push_here(container.hdf5, "datasets of different connectors in one transfer");
         return FAILED;
     }
-    act(container, operation, Some(&first.path), req, |req| {
-        call(container, below.as_mut_ptr(), req)
-    })
+    let path = match datasets {
+        [_] => first.path.clone(),
+        // SAFETY: the caller promised.
+        many => one_of(many.iter().map(|it| unsafe { &Object::of(*it).path })),
+    };
+    act(container, operation, Some(&path), req, |req| call(container, below.as_mut_ptr(), req))
 }
+
+/// The name of what is one of some datasets: which of them a range of the file belongs to is not
+/// known.
+fn one_of<'a>(paths: impl Iterator<Item = &'a Name>) -> Name {
+    let known: Vec<&str> = paths.filter_map(|path| path.get().map(AsRef::as_ref)).collect();
+    let name = Name::default();
+    if !known.is_empty() {
+        let shown = known.len().min(NAMES_MAX);
+        let rest = if known.len() > shown { ", ..." } else { "" };
+        let _ = name.set(format!("one of {}{rest}", known[..shown].join(", ")).into());
+    }
+    name
+}
+
+/// How many of the datasets of one transfer are named.
+const NAMES_MAX: usize = 8;
 
 unsafe extern "C" fn read(
     count: usize,

@@ -28,7 +28,10 @@ use crate::info::Settings;
 use crate::later::{self, Rest};
 use crate::library::{self, Library, LIBRARIES_MAX};
 use crate::opened::{self, Key, Opened};
-use crate::{errors, scope, stack};
+use crate::{errors, scope, stack, wait};
+
+/// The most that is told of failures at once.
+const TOLD_BYTES_MAX: usize = 4096;
 
 /// What the driver is called by number; HDF5 leaves 256 to 511 to be chosen.
 const VALUE: c_int = 493;
@@ -287,12 +290,10 @@ fn len_max() -> Address {
 /// Tells the program what went wrong; on the way out, a person.
 pub fn told(library: &Library, outcome: Result<(), Vec<Failed>>) -> Status {
     let Err(failures) = outcome else { return DONE };
-    let is_terminating = library.is_terminating();
-    for failed in &failures {
-        match is_terminating {
-            true => errors::say(&failed.to_string()),
-            false => stack::push_here(library, &failed.to_string()),
-        }
+    match library.is_terminating() {
+        true => failures.iter().for_each(|failed| errors::say(&failed.to_string())),
+        // One entry: HDF5's stack has 32 and forgets what comes after, and h5py shows the first.
+        false => stack::push_here(library, &wait::said(&failures, TOLD_BYTES_MAX)),
     }
     FAILED
 }
@@ -380,7 +381,7 @@ impl Ours {
         }
         let (opened, key, len) = (self.opened?, self.key?, below!(self, get_eoa(0)));
         let (number, fd) = self.later.take()?;
-        Some(Rest { number, key, opened, fd, len })
+        Some(Rest { number, key, opened, fd, len, name: self.name.as_str().into() })
     }
 }
 
@@ -471,10 +472,12 @@ unsafe extern "C" fn truncate(file: File, _list: Id, _is_closing: bool) -> Statu
         return DONE;
     }
     // SAFETY: a descriptor and a number.
-    let cut = || unsafe { libc::ftruncate(ours.fd, wanted as i64) };
+    let cut = || match unsafe { libc::ftruncate(ours.fd, wanted as i64) } {
+        -1 => Err(std::io::Error::last_os_error()),
+        _ => Ok(()),
+    };
     let changed = ours.opened.and_then(|Opened { behind, file }| behind.change(file, cut));
-    if changed.unwrap_or_else(cut) == -1 {
-        let why = std::io::Error::last_os_error();
+    if let Err(why) = changed.unwrap_or_else(cut) {
         let message = format!("{}: it cannot be made {wanted} bytes long: {why}", ours.name);
         stack::push_here(ours.hdf5, &message);
         return FAILED;

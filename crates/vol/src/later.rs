@@ -12,13 +12,13 @@
 
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, CStr};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime::behind::{self, Failed};
+use runtime::behind::{self, Failed, Label};
 
 use crate::opened::{self, Key, Opened};
 
@@ -37,6 +37,8 @@ pub struct Rest {
     pub fd: OwnedFd,
     /// So long it has to be in the end.
     pub len: u64,
+    /// As it was opened.
+    pub name: Arc<str>,
 }
 
 struct Entry {
@@ -93,9 +95,18 @@ pub fn before_open(name: &CStr) {
 /// Writes the last of a file and lets go of it. A second one to come waits for the first.
 fn finish(entry: &Entry) {
     let mut rest = entry.rest.lock();
-    let Some(Rest { opened, fd, len, .. }) = rest.take() else { return };
+    let Some(Rest { opened, fd, len, name, .. }) = rest.take() else { return };
     if let Err(failures) = opened::end_at(opened, fd.as_raw_fd(), len) {
         entry.failures.lock().extend(failures);
+    }
+    // SAFETY: the descriptor was ours, and nobody uses it after this.
+    let closed = unsafe { libc::close(fd.into_raw_fd()) };
+    // Where the device is elsewhere, only the last close may tell that it did not take something.
+    let why = std::io::Error::last_os_error();
+    if closed == -1 && why.raw_os_error() != Some(libc::EINTR) {
+        let label = Arc::new(Label { operation: "close of the file", object: None });
+        let failed = Failed { file: name, offset: 0, len, label, errno: why.into() };
+        entry.failures.lock().push(failed);
     }
 }
 

@@ -136,8 +136,10 @@ impl Object {
         request: Req,
         call: impl FnOnce(Ptr, Id, Req) -> T,
     ) -> T {
-        act(&self.container, operation, Some(&self.path), request, |req| {
-            call(self.below, self.container.below, req)
+        // A refresh closes the object and opens it anew: what is used after the call is kept.
+        let (container, path) = (self.container.clone(), self.path.clone());
+        act(&container, operation, Some(&path), request, |req| {
+            call(self.below, container.below, req)
         })
     }
 }

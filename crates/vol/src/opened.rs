@@ -1,18 +1,21 @@
 //! The files that are open, with the device and inode that others know them by.
 //!
+//! In the child of a fork nothing goes on behind the program, and the tables here are not looked
+//! at: another thread of the parent may have held their locks.
+//!
 //! HDF5 opens a file once for all who open it, and closes it when the last of them has. To find
 //! out that it has it already it opens it once more, so for a moment there are two of one.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::RawFd;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Once};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use runtime::behind::{self, Failed, FileId, Rules, Ticket, WriteBehind};
 
 use crate::library::Library;
-use crate::python;
+use crate::{errors, python};
 
 /// A file: device and inode.
 pub type Key = (u64, u64);
@@ -37,6 +40,9 @@ static SHARED: LazyLock<Mutex<HashSet<(usize, Key)>>> = LazyLock::new(Mutex::def
 ///
 /// What was written before, and failed. They are not shared then.
 pub fn share(library: &Library, keys: &[Key]) -> Result<(), Vec<Failed>> {
+    if behind::is_child() {
+        return Ok(());
+    }
     let keys = Some(keys).filter(|keys| !keys.is_empty());
     drain(Some(library), keys)?;
     let files = found(Some(library), keys);
@@ -51,7 +57,7 @@ pub fn share(library: &Library, keys: &[Key]) -> Result<(), Vec<Failed>> {
 
 /// Whether that was said of a file.
 pub fn is_shared(library: &Library, key: Key) -> bool {
-    SHARED.lock().contains(&(library.slot, key))
+    !behind::is_child() && SHARED.lock().contains(&(library.slot, key))
 }
 
 /// Which file a descriptor is of.
@@ -74,8 +80,12 @@ fn status_of(fd: RawFd) -> Option<libc::stat> {
 
 /// Knows a file from now on; `None`: the system has no thread for what goes on behind programs.
 pub fn begin(library: &Library, key: Key, fd: RawFd, name: &str, rules: Rules) -> Option<Opened> {
+    if behind::is_child() {
+        return None;
+    }
     let behind = behind::global().ok()?;
     python::wait_at_end();
+    wait_at_exit();
     let opened = Opened { behind, file: behind.add(fd, name, rules) };
     OPENED.lock().insert(opened.file, (library.slot, key));
     Some(opened)
@@ -91,14 +101,31 @@ pub fn end_at(opened: Opened, fd: RawFd, len: u64) -> Result<(), Vec<Failed>> {
         // failure before is told anyway.
         unsafe { libc::ftruncate(fd, len as i64) };
     }
-    let mut all = OPENED.lock();
-    let place = all.remove(&file);
-    // HDF5 opens a file once more to look at it, and closes that again.
-    if let Some(place) = place.filter(|place| !all.values().any(|other| other == place)) {
-        SHARED.lock().remove(&place);
+    if !behind::is_child() {
+        let mut all = OPENED.lock();
+        let place = all.remove(&file);
+        // HDF5 opens a file once more to look at it, and closes that again.
+        if let Some(place) = place.filter(|place| !all.values().any(|other| other == place)) {
+            SHARED.lock().remove(&place);
+        }
     }
-    drop(all);
     behind.forget(file).and(drained)
+}
+
+/// Has the end of the program wait for what is written, also where HDF5 does nothing at its end
+/// (`H5dont_atexit`).
+fn wait_at_exit() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: a function that stays: this library is never unloaded.
+        unsafe { libc::atexit(wait_for_all) };
+    });
+}
+
+/// Waits for all that is written; whatever went wrong goes to a person, as nobody else is left.
+pub extern "C" fn wait_for_all() {
+    let failures = drain(None, None).err().into_iter().flatten();
+    failures.for_each(|failed| errors::say(&failed.to_string()));
 }
 
 /// The files of a library (`None`: of all) that have one of these keys (`None`: any).
@@ -107,6 +134,9 @@ fn found(library: Option<&Library>, keys: Option<&[Key]>) -> Vec<FileId> {
         library.is_none_or(|library| library.slot == *slot)
             && keys.is_none_or(|keys| keys.contains(key))
     };
+    if behind::is_child() {
+        return Vec::new();
+    }
     let opened = OPENED.lock();
     opened.iter().filter(|(_, place)| is_wanted(place)).map(|(file, _)| *file).collect()
 }
@@ -151,6 +181,9 @@ pub fn is_written(keys: Option<&[Key]>, ranges: &[(u64, u64)]) -> bool {
 /// Reads a range of a file ahead; how many bytes that will be.
 pub fn fetch(key: Key, offset: u64, len: u64) -> u64 {
     let Ok(behind) = behind::global() else { return 0 };
+    if behind::is_child() {
+        return 0;
+    }
     let is_shared = SHARED.lock().iter().any(|(_, shared)| *shared == key);
     let files = found(None, Some(&[key]));
     files

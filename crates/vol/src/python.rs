@@ -8,7 +8,7 @@
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::{errors, opened};
+use crate::opened;
 
 type Run = unsafe extern "C" fn(*const c_char) -> c_int;
 type Later = unsafe extern "C" fn(extern "C" fn(*mut c_void) -> c_int, *mut c_void) -> c_int;
@@ -54,17 +54,11 @@ pub fn wait_at_end() {
 }
 
 extern "C" fn register(_: *mut c_void) -> c_int {
-    let address = wait as extern "C" fn() as usize;
+    let address = opened::wait_for_all as extern "C" fn() as usize;
     let text = CString::new(AT_END.replace("ADDRESS", &address.to_string()));
     if let (Some(run), Ok(text)) = (find::<Run>(c"PyRun_SimpleString"), text) {
         // SAFETY: Python calls this with its lock held. What goes wrong in the text it prints.
         unsafe { run(text.as_ptr()) };
     }
     0
-}
-
-/// Waits for all that is written; whatever went wrong goes to a person, as nobody else is left.
-extern "C" fn wait() {
-    let failures = opened::drain(None, None).err().into_iter().flatten();
-    failures.for_each(|failed| errors::say(&failed.to_string()));
 }

@@ -105,9 +105,20 @@ pub unsafe fn say(failures: &[Failed], text: *mut c_char, size: usize) {
     }
 }
 
-/// What went wrong, in at most so many bytes.
-fn said(failures: &[Failed], bytes_max: usize) -> String {
-    let lines = failures.iter().map(ToString::to_string).collect::<Vec<_>>();
+/// What went wrong, in at most so many bytes: a line for each object, operation and cause.
+pub fn said(failures: &[Failed], bytes_max: usize) -> String {
+    let mut groups: Vec<(&Failed, usize, u64)> = Vec::new();
+    for failed in failures {
+        match groups.iter_mut().find(|(first, ..)| is_alike(first, failed)) {
+            Some((_, pieces, bytes)) => (*pieces, *bytes) = (*pieces + 1, *bytes + failed.len),
+            None => groups.push((failed, 1, failed.len)),
+        }
+    }
+    let line = |(first, pieces, bytes): &(&Failed, usize, u64)| match pieces {
+        1 => first.to_string(),
+        _ => format!("{first}, and so in {} more places: {bytes} bytes in all", pieces - 1),
+    };
+    let lines = groups.iter().map(line).collect::<Vec<_>>();
     let mut said = lines.join("\n");
     let mut shown = lines.len();
     while said.len() > bytes_max && shown > 1 {
@@ -131,6 +142,15 @@ pub extern "C" fn alongside_hdf5_fetch(device: u64, inode: u64, offset: u64, len
     opened::fetch((device, inode), offset, len)
 }
 
+/// Whether two failures are of one object, and have one cause.
+fn is_alike(one: &Failed, other: &Failed) -> bool {
+    let of = |failed: &Failed| failed.label.object.as_ref().and_then(|name| name.get()).cloned();
+    one.file == other.file
+        && one.errno == other.errno
+        && one.label.operation == other.label.operation
+        && of(one) == of(other)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -147,16 +167,30 @@ mod tests {
         assert_eq!(unsafe { ranges_of(std::ptr::null(), 0) }, [WHOLE]);
     }
 
-    #[test]
-    fn failures_that_do_not_fit_are_counted() {
-        let failed = |offset| Failed {
+    fn failed(object: &str, offset: u64) -> Failed {
+        let object = Some(Arc::new(std::sync::OnceLock::from(Box::from(object))));
+        Failed {
             file: Arc::from("a.h5"),
             offset,
             len: 8,
-            label: Arc::default(),
+            label: Arc::new(runtime::behind::Label { operation: "write", object }),
             errno: std::io::Error::from_raw_os_error(libc::ENOSPC).into(),
-        };
-        let failures: Vec<_> = (0..9).map(failed).collect();
+        }
+    }
+
+    #[test]
+    fn many_failures_of_one_object_do_not_hide_those_of_another() {
+        let mut failures: Vec<_> = (0..100).map(|at| failed("/a", 1000 * at)).collect();
+        failures.push(failed("/b", 7));
+        let said = said(&failures, 1000);
+        assert_eq!(said.lines().count(), 2, "{said}");
+        assert!(said.contains("/a), and so in 99 more places: 800 bytes in all"), "{said}");
+        assert!(said.ends_with("(write /b)"), "{said}");
+    }
+
+    #[test]
+    fn failures_that_do_not_fit_are_counted() {
+        let failures: Vec<_> = (0..9).map(|at| failed(&format!("/{at}"), at)).collect();
         let all = said(&failures, usize::MAX);
         assert_eq!(all.lines().count(), 9);
         let some = said(&failures, all.len() / 2);

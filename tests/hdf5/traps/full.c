@@ -52,6 +52,50 @@ static void a_flush_of_a_dataset_tells_it_too(void) {
     check_file("a.h5", "a", 1, COUNT);
 }
 
+/* More failures than HDF5's stack of errors has entries, and those of another dataset. */
+static void a_flush_tells_of_every_dataset_that_lost_something(void) {
+    enum { PART = 1 << 14, PARTS = 40 };
+    hid_t file = new_file("a.h5");
+    hid_t many = new_dataset(file, "many", PART * PARTS), one = new_dataset(file, "one", COUNT);
+    CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) >= 0);
+    hsize_t count = PART;
+    hid_t memory = H5Screate_simple(1, &count, NULL), space = H5Dget_space(many);
+    int *made = numbers(1, PART);
+    gate_fail(ENOSPC, 1 << 15);
+    for (hsize_t part = 0; part < PARTS; part++) {
+        hsize_t start = part * PART;
+        CHECK(H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &count, NULL) >= 0);
+        CHECK(H5Dwrite(many, H5T_NATIVE_INT, memory, space, H5P_DEFAULT, made) >= 0);
+    }
+    write_numbers(one, 2, COUNT);
+    CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) < 0);
+    const char *said = stack_text(H5E_DEFAULT);
+    CHECK(strstr(said, "(write of a dataset /many)") && strstr(said, " more places: "));
+    CHECK(strstr(said, "(write of a dataset /one)") && strstr(said, "a.h5"));
+    gate_open();
+    free(made);
+    CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) >= 0 && H5Sclose(memory) >= 0 && H5Sclose(space) >= 0);
+    CHECK(H5Dclose(many) >= 0 && H5Dclose(one) >= 0 && H5Fclose(file) >= 0);
+}
+
+/* Which of them a range of the file belongs to is not known: all are named. */
+static void a_write_of_many_datasets_names_them(void) {
+    hid_t file = new_file("a.h5");
+    hid_t both[2] = {new_dataset(file, "a", COUNT), new_dataset(file, "b", COUNT)};
+    hid_t types[2] = {H5T_NATIVE_INT, H5T_NATIVE_INT}, spaces[2] = {H5S_ALL, H5S_ALL};
+    int *first = numbers(1, COUNT), *second = numbers(2, COUNT);
+    const void *values[2] = {first, second};
+    CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) >= 0);
+    gate_fail(EIO, 1 << 16);
+    CHECK(H5Dwrite_multi(2, both, types, spaces, spaces, H5P_DEFAULT, values) >= 0);
+    CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) < 0);
+    CHECK(strstr(stack_text(H5E_DEFAULT), "(write of a dataset one of /a, /b)"));
+    gate_open();
+    free(first);
+    free(second);
+    CHECK(H5Dclose(both[0]) >= 0 && H5Dclose(both[1]) >= 0 && H5Fclose(file) >= 0);
+}
+
 static void a_close_tells_what_failed(void) {
     hid_t file = with_a_failed_write(ENOSPC, 1 << 16);
     CHECK(H5Fclose(file) < 0);
@@ -118,6 +162,9 @@ static void a_small_file_system_runs_full(void) {
 const struct trap FULL[] = {
     {"a_flush_tells_once_what_failed", a_flush_tells_once_what_failed},
     {"a_flush_of_a_dataset_tells_it_too", a_flush_of_a_dataset_tells_it_too},
+    {"a_flush_tells_of_every_dataset_that_lost_something",
+     a_flush_tells_of_every_dataset_that_lost_something},
+    {"a_write_of_many_datasets_names_them", a_write_of_many_datasets_names_them},
     {"a_close_tells_what_failed", a_close_tells_what_failed},
     {"a_close_on_a_device_that_takes_nothing_ends", a_close_on_a_device_that_takes_nothing_ends},
     {"a_read_of_what_is_lost_says_so_and_others_go_on",

@@ -88,6 +88,20 @@ static void an_exit_without_a_close_writes_all(void) {
     leaves_a_file(by_exit);
 }
 
+/* Some programs end HDF5 by themselves, or not at all (`main` has called H5dont_atexit). */
+static void an_exit_without_the_handler_of_hdf5_writes_all(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        hid_t file = new_file("a.h5"), dataset = new_dataset(file, "a", COUNT);
+        write_numbers(dataset, 1, COUNT);
+        CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) >= 0);
+        write_numbers(dataset, 2, COUNT);
+        exit(0);
+    }
+    ended_well(child);
+    check_file("a.h5", "a", 2, COUNT);
+}
+
 static void a_close_of_the_library_writes_all(void) {
     leaves_a_file(by_close);
 }
@@ -197,6 +211,8 @@ const struct trap PROCESSES[] = {
      a_child_sees_what_was_queued_and_writes_itself},
     {"a_cache_is_emptied_at_exit", a_cache_is_emptied_at_exit},
     {"an_exit_without_a_close_writes_all", an_exit_without_a_close_writes_all},
+    {"an_exit_without_the_handler_of_hdf5_writes_all",
+     an_exit_without_the_handler_of_hdf5_writes_all},
     {"a_close_of_the_library_writes_all", a_close_of_the_library_writes_all},
     {"an_exit_with_a_failed_write_says_so", an_exit_with_a_failed_write_says_so},
     {"the_connector_stays_loaded_to_the_end", the_connector_stays_loaded_to_the_end},

@@ -357,8 +357,17 @@ impl WriteBehind {
         }
         let mut state = self.lock_to_take();
         let task = state.submit_read(file, offset, len)?;
-        while !state.is_ready(task)? {
-            self.wait(&mut state, None);
+        loop {
+            match state.is_ready(task) {
+                Ok(true) => break,
+                Ok(false) => self.wait(&mut state, None),
+                Err(failed) => {
+                    // Whoever waits until nothing is under way waited for this read, too.
+                    drop(state);
+                    self.shared.changed.notify_all();
+                    return Err(failed);
+                }
+            }
         }
         drop(state);
         let answer = read();

@@ -126,7 +126,7 @@ struct Held {
 
 /// Everything under the mutex.
 pub(super) struct State {
-    pub(super) graph: Graph<Failed>,
+    pub(super) graph: Graph<()>,
     engine: Box<dyn Engine>,
     pub(super) files: HashMap<FileId, File>,
     pub(super) jobs: HashMap<TaskId, Job>,
@@ -325,16 +325,19 @@ impl State {
 
     /// Follows the graph: what is ready goes to the engine, as far as it takes it.
     pub(super) fn advance(&mut self) {
-        while let Some((task, failed)) = self.graph.pop_doomed() {
-            self.graph.remove(task);
-            match &mut self.jobs.get_mut(&task).expect("a doomed task is there").work {
-                Work::Read { failed: slot, .. } => *slot = Some(failed),
-                Work::Fetch { .. } => self.end_fetch(task, false),
-                Work::Write { .. } => unreachable!("a write needs nothing that was there before"),
-            }
-        }
         while let Some(task) = self.graph.pop_ready() {
-            match &mut self.jobs.get_mut(&task).expect("a ready task is there").work {
+            // What has failed is lost to who reads it until somebody was told.
+            let Job { file, offset, len, .. } = self.jobs[&task];
+            let lost = self.failure_in(file, offset, len).cloned();
+            match &mut self.jobs.get_mut(&task).expect("looked at above").work {
+                Work::Read { failed, .. } if lost.is_some() => {
+                    *failed = lost;
+                    self.graph.finish(task, &[], 0);
+                }
+                Work::Fetch { .. } if lost.is_some() => {
+                    self.graph.finish(task, &[], 0);
+                    self.end_fetch(task, false);
+                }
                 Work::Read { is_ready, .. } => *is_ready = true,
                 Work::Write { .. } if self.held.written.is_some() => self.held.tasks.push(task),
                 Work::Write { .. } | Work::Fetch { .. } => self.waiting.push_back(task),
@@ -457,8 +460,8 @@ impl State {
             None => file.failures.push(failed.clone()),
         }
         file.has_failed = true;
-        self.graph.poison(task, &failed);
-        self.graph.remove(task);
+        // For the order it is over like any other: what is lost stands in the file's failures.
+        self.graph.finish(task, &[], 0);
     }
 
     /// A task is over: what it had is free.

@@ -490,3 +490,44 @@ fn memory_for_as_much_again_is_made_while_nothing_goes_on() {
     state.clear_blocks();
     assert!(!state.wants_spare());
 }
+
+#[test]
+fn who_waits_for_all_is_told_of_a_read_that_ended_by_a_failure() {
+    for seed in 0..50 {
+        let late_max = Duration::from_millis(2);
+        let behind = faulty(Faults { seed, enospc: 1.0, late: 1.0, late_max, ..Faults::default() });
+        let on_disk = new_file();
+        let file = behind.add(on_disk.as_raw_fd(), "out.h5", rules(1 << 20));
+        behind.write(file, 0, &[1; 50], &label(), None).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| behind.settle(file));
+            assert!(behind.read(file, 49, 1, || panic!("the bytes are not there")).is_err());
+        });
+        assert_eq!(behind.drain(file).unwrap_err().len(), 1);
+        behind.forget(file).unwrap();
+    }
+}
+
+#[test]
+fn a_failure_that_was_told_is_over_while_others_are_under_way() {
+    let full = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
+    let options = Options { depth: 8, prefer: Prefer::Threads, threads: 1 };
+    let mut state = State::new(engine::open(&options).unwrap());
+    let file = state.add(full.as_raw_fd(), "full", rules(1 << 20));
+    let elsewhere = state.submit_read(file, 5000, 10).unwrap();
+    write_copied(&mut state, file, 0);
+    let waits = state.submit_read(file, 50, 10).unwrap();
+    state.begin();
+    let mut done = Vec::new();
+    while state.failure_in(file, 0, 100).is_none() {
+        state.poll(&mut done);
+        state.end(&mut done);
+    }
+    assert_eq!(state.is_ready(waits).unwrap_err().errno, Errno(libc::ENOSPC));
+    assert_eq!(state.take_failures_in(file, &[(0, 10)]).len(), 1);
+    let after = state.submit_read(file, 50, 10).unwrap();
+    assert_eq!(state.is_ready(after), Ok(true));
+    state.end_read(after);
+    state.end_read(elsewhere);
+    assert!(state.is_idle());
+}
