@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 current: Session | None = None
 """The session whose block was entered last, or None: calls run inline."""
 
+entered: list[Session] = []
+"""Sessions whose blocks are open, in the order in which they were entered."""
+
 autostart: Callable[[], Session] | None = None
 """Set by `alongside run`: makes the session when the first task is called outside of any."""
 
@@ -21,10 +24,6 @@ closed: Callable[[Session], None] | None = None
 session_options: dict[str, Any] = {}
 record = False
 """Set by `alongside run`: arguments that go before those the program gives a session."""
-
-ended: Session | None = None
-"""The last session that ended with objects that its tasks had changed."""
-
 
 in_worker = False
 """Whether this process runs task bodies. There, calls of tasks run inline."""

@@ -12,6 +12,7 @@ import errno
 import os
 import pickle
 import weakref
+from collections.abc import Callable
 from typing import Any, Self
 
 from alongside import _native, counting, files
@@ -62,8 +63,10 @@ class _Loop:
             else:
                 future.set_result(result)
 
-    async def result(self, number: int, name: str) -> int:
-        """What an operation gives. A cancelled wait ends when the operation does."""
+    async def result(
+        self, number: int, name: str, undo: Callable[[int], None] | None = None
+    ) -> int:
+        """What an operation gives. A cancelled wait ends when the operation does, and undoes it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[int] = loop.create_future()
         self.waiting[number] = future, name
@@ -72,8 +75,9 @@ class _Loop:
         except asyncio.CancelledError:
             # The memory belongs to the operation until it is complete.
             await asyncio.wait([future])
-            if not future.cancelled():
-                future.exception()  # looked at: the cancellation is what counts
+            # An error is looked at, and no more: the cancellation is what counts.
+            if not future.cancelled() and future.exception() is None and undo is not None:
+                undo(future.result())
             raise
 
 
@@ -108,7 +112,8 @@ async def open_kept(file: str | os.PathLike[str]) -> File:
 async def _open(file: str | os.PathLike[str], mode: str, flags: int) -> File:
     name = os.fspath(file)
     loop = _here()
-    descriptor = await loop.result(loop.ring.open(name, flags | os.O_CLOEXEC, PERMISSIONS), name)
+    number = loop.ring.open(name, flags | os.O_CLOEXEC, PERMISSIONS)
+    descriptor = await loop.result(number, name, os.close)
     return File(loop, descriptor, name, mode, files.limiter_of(name))
 
 

@@ -10,12 +10,18 @@ import errno
 import os
 from typing import TYPE_CHECKING, Any
 
-from alongside import _native, serial, units
+from alongside import _context, _native, serial, tracking, units
 from alongside.directions import IN, INOUT, OUT
-from alongside.errors import ConstraintError, DirectionError, SerializationError, SessionError
+from alongside.errors import (
+    ConstraintError,
+    DirectionError,
+    Error,
+    SerializationError,
+    SessionError,
+)
 from alongside.future import Future
 from alongside.signature import Parameter, Table
-from alongside.tracking import UNCHANGEABLE
+from alongside.tracking import UNCHANGEABLE, Entry
 
 if TYPE_CHECKING:
     from alongside.session import Session
@@ -68,9 +74,11 @@ def _is_inside(call: tuple[Any, Any]) -> bool:
 
 def _packed(session: Session, task: Task[Any], call: tuple[Any, Any]) -> serial.Packed:
     try:
-        if not session.objects.entries:
+        if not tracking.is_used():
             return serial.pack(call)
         return serial.pack_tracked(call, lambda obj: _tracked_input(session, obj))
+    except Error:
+        raise
     except Exception as error:
         args, kwargs = call
         named = [*zip(task.table.argument_names(args), args, strict=False), *kwargs.items()]
@@ -86,8 +94,30 @@ def _packed(session: Session, task: Task[Any], call: tuple[Any, Any]) -> serial.
 
 
 def _tracked_input(session: Session, obj: Any) -> int | None:
-    entry = session.objects.find(obj)
+    entry = _entry(session, obj)
     return None if entry is None else _native.slots_note_object(entry.datum, IN)
+
+
+def _entry(session: Session, obj: Any) -> Entry | None:
+    """What a session knows of an object. It begins with what the last one that ended left of it.
+
+    Raises SessionError for an object that another session tracks, and what the tasks failed of
+    that were to change it in one that ended.
+    """
+    entry = session.objects.find(obj)
+    if entry is not None or isinstance(obj, Future):
+        return entry
+    for other in list(_context.live.values()):
+        if other is not session and other.objects.find(obj) is not None:
+            raise SessionError(
+                f"a {type(obj).__name__} was changed by tasks of another session, which goes on; "
+                "pass what alongside.wait() gives for it"
+            )
+    left = tracking.last_of(obj)
+    if left is None:
+        return None
+    final: Any = left.final
+    return session.objects.track(obj, session.stored(final.result(), serial.pack_writable))
 
 
 def _directed(
@@ -177,7 +207,7 @@ def _object(session: Session, task: Task[Any], parameter: Parameter, value: Any)
         entry = session.objects.find(value) or session.objects.track(value, value)
         direction = INOUT if direction == OUT else direction  # its shape is not known yet
         return serial.Slot(_native.slots_note_object(entry.datum, direction))
-    found = session.objects.find(value)
+    found = _entry(session, value)
     if found is None:
         first = None if direction == OUT else _alone(session, task, parameter, value)
         initial = session.stored(first, serial.pack_writable)

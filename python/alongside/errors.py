@@ -2,7 +2,7 @@
 
 An error names what failed, where, why, and what to do. The exceptions of task bodies arrive as
 `TaskError`: it is also an instance of the exception's own class, so `except ValueError` works
-as it does in the sequential program.
+as it does in the sequential program. (Not of `StopIteration`, which would end a loop unseen.)
 """
 
 from __future__ import annotations
@@ -132,10 +132,13 @@ class RemoteTraceback(Exception):  # noqa: N818, it is the text of one
 
 _both: dict[type[BaseException], type[TaskError]] = {}
 
+ENDS_OF_LOOPS = (StopIteration, StopAsyncIteration)
+"""What a loop over futures would take for its own end, so that the failure would be lost."""
+
 
 def _rebuild(message: str, chain: tuple[str, ...], cause: BaseException | None) -> TaskError:
     """A `TaskError` that is also an instance of the class of its cause, where Python allows it."""
-    if not isinstance(cause, Exception):
+    if not isinstance(cause, Exception) or isinstance(cause, ENDS_OF_LOOPS):
         return TaskError(message, chain, cause)
     kind = type(cause)
     both = _both.get(kind)

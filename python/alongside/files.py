@@ -14,7 +14,7 @@ import os
 import stat
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import IO, TYPE_CHECKING, Any
 
@@ -163,16 +163,24 @@ def layer_errno(error: BaseException, job: _native.Assignment) -> int:
     if not job.uses_files:
         return 0
     places = {place for place, _ in job.places()}
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, OSError):
-            if seen.errno in LAYER_ERRORS and _is_below(seen.filename, places):
-                return seen.errno
+    for one in _with_causes(error):
+        if isinstance(one, OSError):
+            if one.errno in LAYER_ERRORS and _is_below(one.filename, places):
+                return one.errno
             # NumPy tells of a short write without its reason.
-            if seen.errno is None and any(_is_full(place) for place in places):
+            if one.errno is None and any(_is_full(place) for place in places):
                 return errno.ENOSPC
-        seen = seen.__cause__ or seen.__context__
     return 0
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, what it came of, and so on, each once: `raise error from error` is allowed."""
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__ or one.__context__
 
 
 def _is_below(name: Any, places: set[str]) -> bool:

@@ -43,7 +43,7 @@ class Future(_native.Handle, concurrent.futures.Future[T]):
         if "_value" in known:
             return known["_value"]  # type: ignore[no-any-return]
         if not self.wait(timeout):
-            raise errors.TimeoutError(f"{self._described()} is not done after {timeout:g} s")
+            raise self.late(timeout)
         self._load()
         if "_value" in known:
             return known["_value"]  # type: ignore[no-any-return]
@@ -59,12 +59,21 @@ class Future(_native.Handle, concurrent.futures.Future[T]):
         Raises `TimeoutError` when the time is over, and `CancelledError` as `result` does.
         """
         if not self.wait(timeout):
-            raise errors.TimeoutError(f"{self._described()} is not done after {timeout:g} s")
+            raise self.late(timeout)
         self._load()
         error = self.__dict__.get("_error")
         if isinstance(error, errors.CancelledError):
             raise error
         return error
+
+    def late(self, timeout: float | None) -> Exception:
+        """Why a wait ended before what it waited for."""
+        if timeout is None:
+            return errors.SessionError(
+                f"{self._described()} cannot be waited for here: its session belongs to the "
+                "process that this one was forked from, or no descriptor is left to wait with"
+            )
+        return errors.TimeoutError(f"{self._described()} is not done after {timeout:g} s")
 
     def cancel(self) -> bool:
         """Cancel the task if its body has not begun. Whether it will not run."""

@@ -17,11 +17,10 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from alongside import _context, _native, away, errors, serial
+from alongside import _context, _native, away, errors, serial, tracking
 from alongside.future import Future
 from alongside.options import Options, checked
-from alongside.task import Task
-from alongside.tracking import Objects
+from alongside.task import Task, unbound
 
 T = TypeVar("T")
 
@@ -98,12 +97,12 @@ class Session(concurrent.futures.Executor):
         self.native = _native.Session(command=_command(), future_type=Future, **arguments)
         self.native.load_learned(registries)
         self.number = self.native.number
-        self.objects = Objects(self.native)
+        self.objects = tracking.Objects(self.native)
         self.closed = False
+        self._shut = False
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self._closing = threading.Lock()
-        self._entered: list[Session | None] = []
         self._numbers: weakref.WeakKeyDictionary[Task[Any], int] = weakref.WeakKeyDictionary()
         self._submitted: collections.OrderedDict[Any, Task[Any]] = collections.OrderedDict()
         self._tags = itertools.count(1)
@@ -118,7 +117,7 @@ class Session(concurrent.futures.Executor):
 
     def __enter__(self) -> Self:
         self._alive()
-        self._entered.append(_context.current)
+        _context.entered.append(self)
         _context.current = self
         return self
 
@@ -129,18 +128,26 @@ class Session(concurrent.futures.Executor):
         trace: TracebackType | None,
     ) -> None:
         try:
-            if kind is not None:
-                self.close(cancel=True)
+            if error is not None:
+                self._close_after(error, cancel=True)
                 return
             self._drain()
             failure = self.native.first_failure()
-            self.close()
             if failure is not None:
-                raise errors.of(failure)
+                failed = errors.of(failure)
+                self._close_after(failed, cancel=False)
+                raise failed
+            self.close()
         finally:
-            if self._entered:
-                _context.current = self._entered.pop()
+            _leave(self)
             self.close(cancel=True)
+
+    def _close_after(self, error: BaseException, cancel: bool) -> None:
+        """Ends the session. What goes wrong there is noted with the error that came before."""
+        try:
+            self.close(cancel)
+        except Exception as another:
+            error.add_note(f"{_IN_CLOSING}{another}")
 
     def _drain(self, timeout: float | None = None) -> bool:
         """Waits until all tasks are over. Whether they are; raises if the session broke down."""
@@ -173,18 +180,24 @@ class Session(concurrent.futures.Executor):
             if self.closed:
                 return
             self.closed = True
-        if not cancel and self.objects.keep_last():
-            _context.ended = self
+        if not cancel:
+            self.objects.keep_last()
         left = self.native.stop(cancel, away.progress())
         _context.live.pop(self.number, None)
         self._warn(5)
         self._keep_learned()
-        if self.trace:
-            self.native.export_trace(self.trace)
         if _context.closed is not None:
             _context.closed(self)
-        if left:
-            raise errors.StorageError(away.message(left))
+        found = errors.StorageError(away.message(left)) if left else None
+        if self.trace:
+            try:
+                self.native.export_trace(self.trace)
+            except OSError as error:
+                if found is None:
+                    raise
+                found.add_note(f"{_IN_CLOSING}{error}")
+        if found is not None:
+            raise found
 
     def _warn(self, level: int) -> None:
         for text in self.native.take_warnings():
@@ -199,7 +212,7 @@ class Session(concurrent.futures.Executor):
                 warnings.warn(str(error), RuntimeWarning, stacklevel=2)
 
     def _alive(self) -> None:
-        if self.closed:
+        if self.closed or self._shut:
             raise errors.SessionError(
                 "the session is closed: its block was left, or shutdown() was called; "
                 "make a new one with alongside.Session()"
@@ -215,6 +228,7 @@ class Session(concurrent.futures.Executor):
         from alongside import calls
 
         self._alive()
+        fn, args, kwargs = unbound(fn, args, kwargs)
         task = self._as_task(fn)
         future: Future[T] = calls.spawn(self, task, self.number_of(task), args, kwargs)
         return future
@@ -246,8 +260,9 @@ class Session(concurrent.futures.Executor):
         """Take no more calls, and end the processes after the last task.
 
         With `wait=False` it returns at once, and they end later. With `cancel_futures` tasks that
-        have not begun are cancelled.
+        have not begun are cancelled. Streams end as if they were cancelled.
         """
+        self._shut = True
         if cancel_futures and not self.closed:
             self.native.cancel_all()
         if wait:
@@ -273,7 +288,8 @@ class Session(concurrent.futures.Executor):
 
     def forget(self, obj: object) -> bool:
         """Stop tracking an object that tasks changed. Whether it was tracked."""
-        return self.objects.forget(obj)
+        was_left = tracking.forget_last(obj)
+        return self.objects.forget(obj) or was_left
 
     def statistics(self) -> Statistics:
         """What was done until now: tasks, times in nanoseconds, bytes, by function."""
@@ -327,6 +343,8 @@ class Session(concurrent.futures.Executor):
             return fn
         if getattr(fn, "__func__", None).__class__ is Task:
             raise TypeError("submit(): pass the task of the class, and the object as an argument")
+        if getattr(type(fn), "__hash__", None) is None:
+            return Task(fn, _DEFAULTS)
         with self._lock:
             task = self._submitted.get(fn)
             if task is None:
@@ -361,6 +379,22 @@ class Session(concurrent.futures.Executor):
 
 
 _DEFAULTS = Options("compute")
+
+_IN_CLOSING = "and while the session ended: "
+"""Begins the note of an error that another one hides."""
+
+
+def _leave(session: Session) -> None:
+    """A block was left: calls go to the session of the last one that is still open.
+
+    Blocks of several threads, or coroutines, are not left in the opposite order of their begin.
+    """
+    entered = _context.entered
+    for at in reversed(range(len(entered))):
+        if entered[at] is session:
+            del entered[at]
+            break
+    _context.current = entered[-1] if entered else None
 
 
 def _forget(session: weakref.ref[Session], number: int) -> None:

@@ -38,6 +38,7 @@ class Stream(Generic[T]):
         self._next: Future[T] | None = first
         self._native = native
         self._cancelled = False
+        self._cut = False
         self._lock = threading.Lock()
         self.buffer = buffer or MAP_AHEAD
 
@@ -56,7 +57,7 @@ class Stream(Generic[T]):
         """The future of the next value, which is done. Waits for it, at most `timeout` seconds.
 
         Raises StopIteration at the end, `TimeoutError` when the time is over, `CancelledError`
-        for a stream that was cancelled, and what the producer failed of.
+        for a stream that was cancelled or whose session was left, and what the producer failed of.
         """
         with self._lock:
             future = self.awaited()
@@ -116,6 +117,7 @@ class Stream(Generic[T]):
             future.result()
         self._next = self._native.take()
         if self._next is None:
+            self._cut = self._native.closed()
             self._over()
         return future
 
@@ -123,6 +125,11 @@ class Stream(Generic[T]):
         self._next = None
         if self._cancelled:
             raise errors.CancelledError(f"the stream of task {self.name!r} was cancelled")
+        if self._cut:
+            raise errors.CancelledError(
+                f"the stream of task {self.name!r} was ended before its producer was: its "
+                "session was left or shut down"
+            )
         raise StopIteration
 
     def __reduce__(self) -> NoReturn:

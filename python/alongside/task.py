@@ -9,10 +9,10 @@ import pickle
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from types import MethodType
+from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from alongside import _context, _native, calls, releasing
+from alongside import _context, _native, calls, releasing, tracking
 from alongside.directions import OUT
 from alongside.options import Options, checked
 from alongside.signature import Table
@@ -60,7 +60,7 @@ class Task(Generic[R_co]):
             not self._plain
             or kwargs
             or not self._least <= len(args) <= self._most
-            or session.objects.entries
+            or tracking.is_used()
         ):
             return calls.spawn(session, self, number, args, kwargs)  # type: ignore[no-any-return]
         buffers: list[Any] = []
@@ -183,6 +183,43 @@ def _refuse(function: Any, options: Options, name: str, asynchronous: bool) -> N
         )
     if asynchronous and options.kind != "io":
         raise TypeError(f"{where}: {name} is async, which is for I/O tasks; use @alongside.io")
+
+
+def unbound(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """A call in which what the callable holds is an argument, like any other.
+
+    Workers keep the functions that they were sent; an object that one of them is bound to is to be
+    sent as it is at each call.
+    """
+    holder = getattr(function, "__self__", None)
+    if type(function) is functools.partial and not any(
+        value is _PLACEHOLDER for value in function.args
+    ):
+        inner, given = function.func, {**function.keywords, **kwargs}
+        return unbound(inner, (*function.args, *args), given)
+    if isinstance(function, MethodType) and not isinstance(function.__func__, Task):
+        return function.__func__, (holder, *args), kwargs
+    if isinstance(function, BuiltinMethodType) and not isinstance(
+        holder, (ModuleType, type, type(None))
+    ):
+        return getattr(type(holder), function.__name__, function), (holder, *args), kwargs
+    if isinstance(function, type):
+        return make, (function, *args), kwargs
+    call = inspect.getattr_static(type(function), "__call__", None)
+    if isinstance(call, FunctionType) and not isinstance(function, Task):
+        return call, (function, *args), kwargs
+    return function, args, kwargs
+
+
+def make(kind: type, *args: Any, **kwargs: Any) -> Any:
+    """An object of a class, which is no function."""
+    return kind(*args, **kwargs)
+
+
+_PLACEHOLDER = getattr(functools, "Placeholder", object())
+"""Python 3.14: stands in a partial for an argument to come."""
 
 
 def _awaited(value: Coroutine[Any, Any, R] | Awaitable[R]) -> R:

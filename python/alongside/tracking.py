@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from typing import Any
 
-from alongside import _native
+from alongside import _context, _native
 
 UNCHANGEABLE = (int, float, complex, bool, str, bytes, tuple, frozenset, range, type(None))
 
 
 class Entry:
-    """One tracked object. Held weakly where its type allows it, else until the session ends."""
+    """One tracked object.
+
+    Held weakly where its type allows it, else until nobody else has it and a session ends.
+    """
 
     __slots__ = ("__weakref__", "datum", "final", "strong", "weak")
 
@@ -71,8 +75,65 @@ class Objects:
             del self.entries[key]
             self.native.forget_datum(entry.datum)
 
-    def keep_last(self) -> bool:
-        """Names the last version of each, for the time after the session. Whether any."""
-        for entry in list(self.entries.values()):
+    def keep_last(self) -> None:
+        """Names the last version of each, for the time after the session."""
+        _drop_unheld()
+        for key, entry in list(self.entries.items()):
+            obj = entry.weak() if entry.weak is not None else entry.strong
+            if entry.weak is not None and obj is None:
+                continue
             entry.final = self.native.current(entry.datum)
-        return bool(self.entries)
+            _last[key] = entry
+            if entry.weak is not None:
+                weakref.finalize(obj, _drop, key, weakref.ref(entry)).atexit = False
+
+
+_last: dict[int, Entry] = {}
+"""By identity: objects that tasks of sessions have changed that ended, with the last versions."""
+
+
+def last_of(obj: Any) -> Entry | None:
+    """What the last session that tracked an object and ended left of it."""
+    entry = _last.get(id(obj))
+    return entry if entry is not None and entry.is_for(obj) else None
+
+
+def forget_last(obj: Any) -> bool:
+    """Forgets what a session left of an object. Whether it left anything."""
+    return last_of(obj) is not None and _last.pop(id(obj), None) is not None
+
+
+def is_used() -> bool:
+    """Whether any object may have a newer value than itself."""
+    return bool(_last) or any(session.objects.entries for session in list(_context.live.values()))
+
+
+def newest(obj: Any) -> Any:
+    """The future of an object's newest value. None: no task changed it.
+
+    Of the session that was entered last of those that track it, or of the one that ended last.
+    """
+    sessions = [*reversed(_context.entered), *reversed(list(_context.live.values()))]
+    for session in sessions:
+        entry = session.objects.find(obj)
+        if entry is not None:
+            return entry.final or session.native.current(entry.datum)
+    left = last_of(obj)
+    return None if left is None else left.final
+
+
+def _drop(key: int, reference: weakref.ref[Entry]) -> None:
+    entry = reference()
+    if entry is not None and _last.get(key) is entry:
+        del _last[key]
+
+
+def _drop_unheld() -> None:
+    """Objects without weak references go once nobody but this table has them."""
+    for key, entry in list(_last.items()):
+        if entry.weak is None and sys.getrefcount(entry.strong) <= HELD_BY_US:
+            del _last[key]
+
+
+HELD_BY_US = 2
+"""References to an object that an entry and the look at it have."""

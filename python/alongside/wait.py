@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar, overload
 
-from alongside import _context, errors
+from alongside import _context, errors, tracking
 from alongside.future import Future
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ def wait(value: Any, timeout: float | None = None) -> Any:
     Raises what `Future.result` raises.
     """
     found: list[Future[Any]] = []
-    latest = _latest(value, found)
+    latest = _latest(value, found, tracking.is_used())
     if not found:
         return value
     _all(found, timeout)
@@ -42,11 +42,12 @@ def wait_all(futures: Iterable[Any], timeout: float | None = None) -> list[Any]:
     after `timeout` seconds.
     """
     many = list(futures)
-    if not _tracking() and all(map(_is_future, many)):
+    if not tracking.is_used() and all(map(_is_future, many)):
         _all(many, timeout)
         return [one.result() for one in many]
     found: list[Future[Any]] = []
-    latest = [_latest(one, found) for one in many]
+    tracked = tracking.is_used()
+    latest = [_latest(one, found, tracked) for one in many]
     if found:
         _all(found, timeout)
     return [_values(one) for one in latest]
@@ -87,12 +88,6 @@ def _is_future(value: Any) -> bool:
     return type(value) is Future
 
 
-def _tracking() -> bool:
-    """Whether any object has a newer value than itself."""
-    session = _context.current
-    return _context.ended is not None or (session is not None and bool(session.objects.entries))
-
-
 def _all(futures: list[Future[Any]], timeout: float | None) -> None:
     """Waits for all, with one wait a session."""
     end = None if timeout is None else time.monotonic() + timeout
@@ -104,26 +99,26 @@ def _all(futures: list[Future[Any]], timeout: float | None) -> None:
         session = _context.live.get(number)
         left = None if end is None else max(0.0, end - time.monotonic())
         if session is not None and not session.native.wait(group, left):
+            if timeout is None:
+                raise group[0].late(None)
             late = sum(not future.done() for future in group)
             raise errors.TimeoutError(f"{late} of {len(futures)} are not done after {timeout:g} s")
 
 
-def _latest(value: Any, found: list[Future[Any]]) -> Any:
+def _latest(value: Any, found: list[Future[Any]], tracked: bool) -> Any:
     """The value with the newest future for each object that has one; notes them in `found`."""
-    for session in (_context.current, _context.ended):
-        entry = session.objects.find(value) if session is not None else None
-        if session is not None and entry is not None:
-            future: Any = entry.final or session.native.current(entry.datum)
-            found.append(future)
-            return future
+    future = tracking.newest(value) if tracked else None
+    if future is not None:
+        found.append(future)
+        return future
     if isinstance(value, Future):
         found.append(value)
         return value
     kind = type(value)
     if kind is list or kind is tuple:
-        return kind(_latest(one, found) for one in value)
+        return kind(_latest(one, found, tracked) for one in value)
     if kind is dict:
-        return {key: _latest(one, found) for key, one in value.items()}
+        return {key: _latest(one, found, tracked) for key, one in value.items()}
     return value
 
 

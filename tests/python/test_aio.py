@@ -137,3 +137,30 @@ def test_in_a_task(tmp_path):
     with al.Session(workers=1):
         assert double(tmp_path / "in", tmp_path / "out").result(timeout=30) == 3
     assert (tmp_path / "out").read_bytes() == b"abcabc"
+
+
+def test_an_opening_that_is_cancelled_leaves_no_descriptor(engine, tmp_path):
+    def descriptors():
+        return [
+            link
+            for name in os.listdir("/proc/self/fd")
+            if (link := _link(f"/proc/self/fd/{name}")) == str(tmp_path / "file")
+        ]
+
+    async def program():
+        for _ in range(20):
+            opening = asyncio.ensure_future(al.aio.open(tmp_path / "file", "wb"))
+            await asyncio.sleep(0)
+            opening.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+        assert descriptors() == []
+
+    asyncio.run(program())
+
+
+def _link(path):
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None

@@ -207,3 +207,29 @@ def test_help_names_every_option():
     done = subprocess.run([*COMMAND, "run", "--help"], capture_output=True, text=True, check=True)
     for option in ("--workers", "--io-executors", "--storage", "--io-policy", "--trace", "--graph"):
         assert option in done.stdout
+
+
+def test_the_script_is_compiled_as_python_does(tmp_path):
+    app = tmp_path / "app.py"
+    app.write_text(
+        """
+def main():
+    import alongside as al
+
+    Target = al.FileOut
+
+    @al.io
+    def save(path: Target, text):
+        with open(path, "w") as file:
+            file.write(text)
+
+    save("out.txt", "hi")
+    print(save.function.__annotations__)
+
+main()
+"""
+    )
+    done = run(app, "--no-summary", [])
+    assert done.returncode == 0, done.stderr
+    assert "'Target'" not in done.stdout
+    assert (tmp_path / "out.txt").read_text() == "hi"

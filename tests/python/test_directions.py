@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import alongside as al
+from alongside import tracking
 
 
 @al.task
@@ -253,3 +254,42 @@ def test_methods_change_their_object(session):
     counter.up(2)
     counter.up(by=3)
     assert al.wait(counter).count == 5
+
+
+def test_objects_of_several_sessions_keep_their_newest_values():
+    first, second, array = [], [], np.zeros(2)
+    with al.Session(workers=1):
+        push(first, 1)
+        plus(array, 1)
+    assert al.wait(first) == [1]
+    with al.Session(workers=1):
+        push(second, 2)
+    assert al.wait((first, second)) == ([1], [2])
+    assert al.wait_all([first, array])[1].tolist() == [1, 1]
+    with al.Session(workers=1) as session:
+        assert size(first).result() == 1
+        push(second, 3)
+        plus(array, 1)
+        assert al.wait((first, second)) == ([1], [2, 3])
+        with al.Session(workers=1):
+            assert al.wait(second) == [2, 3]
+            with pytest.raises(al.SessionError, match="another session"):
+                push(second, 4)
+            with pytest.raises(al.SessionError, match="another session"):
+                size(second)
+        assert session.forget(first)
+    assert al.wait((first, second)) == ([], [2, 3])
+    assert al.wait(array).tolist() == [2, 2]
+
+
+def test_what_sessions_left_of_objects_goes_with_them():
+    with al.Session(workers=1):
+        objects = [[], np.zeros(1)]
+        push(objects[0], 1)
+        plus(objects[1], 1)
+    before = len(tracking._last)  # noqa: SLF001
+    assert before >= 2
+    objects.clear()
+    with al.Session(workers=1):
+        push([], 1)
+    assert len(tracking._last) <= before - 1  # noqa: SLF001

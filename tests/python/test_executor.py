@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import functools
 import threading
 
 import pytest
@@ -213,3 +214,76 @@ def test_statistics(executor):
     assert (now.submitted, now.done, now.failed, now.cancelled) == (6, 5, 1, 0)
     assert now.elapsed_ns > 0
     assert {one.name for one in now.functions} >= {"square"}
+
+
+class Counter:  # noqa: PLW1641 - what has no hash is part of the test
+    """Changes at each call; equal by value, so it has no hash."""
+
+    def __init__(self, start):
+        self.value = start
+
+    def __eq__(self, other):
+        return self.value == other.value
+
+    def add(self, x):
+        self.value += 1
+        return self.value + x
+
+    def __call__(self, x):
+        return self.add(x)
+
+
+def test_what_a_callable_holds_is_sent_at_each_call():
+    counter, letters = Counter(1), ["b", "a"]
+    with al.Session(workers=1) as executor:
+        for callable_ in (counter.add, counter, functools.partial(counter.add)):
+            counter.value = 1
+            # The worker changes what it was sent, as a process of a pool does.
+            assert [executor.submit(callable_, 0).result() for _ in range(3)] == [2, 2, 2]
+            counter.value = 100
+            assert executor.submit(callable_, 1).result() == 102
+            assert list(executor.map(callable_, [0, 0])) == [101, 101]
+        assert executor.submit(letters.index, "a").result() == 1
+        letters.insert(0, "a")
+        assert executor.submit(letters.index, "a").result() == 0
+        assert executor.submit(dict.fromkeys, "ab").result() == {"a": None, "b": None}
+        assert executor.submit(functools.partial(pow, 2, mod=5), 3).result() == 3
+        assert executor.submit(int, "7").result() == 7
+
+
+def test_after_shutdown_nothing_is_taken_while_tasks_go_on(gate):
+    executor = al.Session(workers=1)
+    blocked = executor.submit(gate.pass_through)
+    executor.shutdown(wait=False)
+    with pytest.raises(al.SessionError, match=r"shutdown\(\) was called"):
+        executor.submit(square, 2)
+    gate.open()
+    assert blocked.result() is None
+    executor.shutdown()
+
+
+def test_a_stream_that_the_shutdown_ends_is_not_taken_for_complete():
+    @al.task(returns=al.Stream, buffer=2)
+    def numbers():
+        yield from range(1000)
+
+    executor = al.Session(workers=1)
+    stream = executor.submit(numbers)
+    assert next(stream).result() == 0
+    executor.shutdown(wait=False)
+    with pytest.raises((al.CancelledError, al.SessionError)):
+        list(stream)
+    executor.shutdown()
+
+
+def test_blocks_of_sessions_may_end_in_any_order():
+    name = al.task(square)
+    first, second = al.Session(workers=1), al.Session(workers=1)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    future = name(3)
+    assert isinstance(future, al.Future)
+    assert future.session == second.number
+    second.__exit__(None, None, None)
+    assert name(3) == 9

@@ -292,3 +292,49 @@ def test_the_store_is_full(tmp_path):
         with pytest.raises(MemoryError, match="object store"):
             al.wait(large())
         assert al.wait(passes(1)) == 1
+
+
+@pytest.mark.parametrize("end", [StopIteration, StopAsyncIteration])
+def test_an_error_that_ends_loops_does_not_end_the_loop_of_who_waits(session, end):
+    @al.task(on_failure="cancel_dependents")
+    def first(values):
+        if not values:
+            raise end
+        return values[0]
+
+    @al.task(returns=al.Stream, on_failure="cancel_dependents")
+    def produce(count):
+        yield from range(count)
+
+    with pytest.raises(al.TaskError, match=end.__name__) as caught:
+        list(map(al.Future.result, [first([1]), first([])]))
+    assert isinstance(caught.value.cause, end)
+    with pytest.raises(al.TaskError, match="first' failed"):
+        list(produce(first([])))
+    with pytest.raises(al.TaskError, match="first' failed"):
+        list(produce(first([])).map(passes))
+
+
+def test_an_error_that_is_its_own_cause(session, tmp_path):
+    @al.io(on_failure="cancel_dependents")
+    def save(path: al.FileOut):
+        try:
+            raise ValueError("the reason")
+        except ValueError as error:
+            raise error from error
+
+    with pytest.raises(ValueError, match="the reason"):
+        save(tmp_path / "file").result(60)
+
+
+def test_what_goes_wrong_at_the_end_does_not_hide_what_did_before(tmp_path):
+    nowhere = tmp_path / "missing" / "trace.json"
+    with pytest.raises(ValueError, match="bad 1") as caught, al.Session(1, trace=nowhere):
+        al.task(inner_helper)(1)
+    assert ["while the session ended" in note for note in caught.value.__notes__] == [True]
+    assert str(nowhere) in caught.value.__notes__[0]
+    with pytest.raises(KeyboardInterrupt) as interrupted, al.Session(1, trace=nowhere):
+        raise KeyboardInterrupt
+    assert str(nowhere) in interrupted.value.__notes__[0]
+    with pytest.raises(OSError, match="missing"), al.Session(1, trace=nowhere):
+        pass

@@ -393,7 +393,7 @@ def test_leaving_the_block_ends_producers_whose_values_nobody_takes(tmp_path, ma
         stream = says_goodbye(mailbox)
         next(stream)
     assert mailbox.receive() == "closed"
-    with pytest.raises((al.SessionError, StopIteration)):
+    with pytest.raises((al.SessionError, al.CancelledError)):
         while True:
             next(stream)
 

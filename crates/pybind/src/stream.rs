@@ -37,6 +37,11 @@ impl Stream {
         future(py, &self.future_type, core).map(Some)
     }
 
+    /// Whether it was ended before its values did.
+    fn closed(&self) -> bool {
+        self.inner.is_closed()
+    }
+
     /// Wants no more of it.
     fn close(&self) {
         self.inner.close();

@@ -134,7 +134,8 @@ class Watch:
         sys.modules["__main__"] = main
         sys.argv = [script, *self.options.arguments]
         sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
-        exec(compile(source, script, "exec"), main.__dict__)
+        # The script's own `from __future__` holds there, and not the one of this file.
+        exec(compile(source, script, "exec", dont_inherit=True), main.__dict__)
 
     def finish(self) -> None:
         """Waits for the tasks, and raises the first failure that nobody looked at."""

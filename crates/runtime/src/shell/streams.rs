@@ -205,6 +205,11 @@ impl State {
         Some(self.handle_of(shared, next))
     }
 
+    /// Whether a stream ended before its values did.
+    fn is_stream_closed(&self, id: TaskId) -> bool {
+        self.streams.get(&id.to_bits()).is_none_or(|stream| stream.account.is_closed())
+    }
+
     /// The program comes for the next value: it will not use the last one any more, except by the
     /// tasks that it has called.
     fn come_to(&mut self, id: TaskId) {
@@ -283,12 +288,18 @@ impl Stream {
     }
 
     /// Takes the value whose future the caller has and that is there. Gives the future of what
-    /// comes after it; `None`: there was no value, that was the end.
+    /// comes after it; `None`: there was no value, that was the end ([`Stream::is_closed`]: not
+    /// that of the values).
     ///
     /// # Errors
     /// The session ended.
     pub fn take(&self) -> Result<Option<Handle>, SessionError> {
         self.shared.with(|state| state.take_from(&self.shared, self.task))
+    }
+
+    /// Whether somebody closed it, or its session's block was left, before its values ended.
+    pub fn is_closed(&self) -> bool {
+        self.shared.with(|state| state.is_stream_closed(self.task)).unwrap_or(true)
     }
 
     /// Wants no more: the producer ends at its next value, or does not begin.
