@@ -25,7 +25,8 @@ def describe() -> str:
     except OSError:
         pass
     python = platform.python_version()
-    return f"{cores()} processors ({model}), Linux {platform.release()}, Python {python}"
+    kernel = platform.release().split("-")[0]
+    return f"{cores()} processors ({model}), Linux {kernel}, Python {python}"
 
 
 class Disturbance:
