@@ -182,6 +182,7 @@ class Session(concurrent.futures.Executor):
             self.closed = True
         if not cancel:
             self.objects.keep_last()
+        self.objects.end()
         left = self.native.stop(cancel, away.progress())
         _context.live.pop(self.number, None)
         self._warn(5)

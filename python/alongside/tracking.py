@@ -55,6 +55,7 @@ class Objects:
             if entry is None:
                 entry = Entry(obj, self.native.object(initial))
                 self.entries[id(obj)] = entry
+                _in_use.add(self)
                 if entry.weak is not None:
                     weakref.finalize(obj, self._dropped, id(obj), weakref.ref(entry)).atexit = False
             return entry
@@ -75,6 +76,10 @@ class Objects:
             del self.entries[key]
             self.native.forget_datum(entry.datum)
 
+    def end(self) -> None:
+        """The session is over: nothing of it is newer than what it left (`keep_last`)."""
+        _in_use.discard(self)
+
     def keep_last(self) -> None:
         """Names the last version of each, for the time after the session."""
         _drop_unheld()
@@ -87,6 +92,9 @@ class Objects:
             if entry.weak is not None:
                 weakref.finalize(obj, _drop, key, weakref.ref(entry)).atexit = False
 
+
+_in_use: set[Objects] = set()
+"""Those of sessions that are not over and have tracked something: every call of a task looks."""
 
 _last: dict[int, Entry] = {}
 """By identity: objects that tasks of sessions have changed that ended, with the last versions."""
@@ -105,19 +113,24 @@ def forget_last(obj: Any) -> bool:
 
 def is_used() -> bool:
     """Whether any object may have a newer value than itself."""
-    return bool(_last) or any(session.objects.entries for session in list(_context.live.values()))
+    return bool(_in_use or _last)
 
 
-def newest(obj: Any) -> Any:
+def holders() -> list[Objects]:
+    """What may have newer values, that of the session that was entered last first."""
+    sessions = [*reversed(_context.entered), *reversed(list(_context.live.values()))]
+    return [session.objects for session in sessions if session.objects in _in_use]
+
+
+def newest(obj: Any, objects: list[Objects]) -> Any:
     """The future of an object's newest value. None: no task changed it.
 
-    Of the session that was entered last of those that track it, or of the one that ended last.
+    Of the first of `objects` (`holders()`) that tracks it, or of the session that ended last.
     """
-    sessions = [*reversed(_context.entered), *reversed(list(_context.live.values()))]
-    for session in sessions:
-        entry = session.objects.find(obj)
+    for one in objects:
+        entry = one.find(obj)
         if entry is not None:
-            return entry.final or session.native.current(entry.datum)
+            return entry.final or one.native.current(entry.datum)
     left = last_of(obj)
     return None if left is None else left.final
 

@@ -28,7 +28,7 @@ def wait(value: Any, timeout: float | None = None) -> Any:
     Raises what `Future.result` raises.
     """
     found: list[Future[Any]] = []
-    latest = _latest(value, found, tracking.is_used())
+    latest = _latest(value, found, tracking.holders())
     if not found:
         return value
     _all(found, timeout)
@@ -46,8 +46,8 @@ def wait_all(futures: Iterable[Any], timeout: float | None = None) -> list[Any]:
         _all(many, timeout)
         return [one.result() for one in many]
     found: list[Future[Any]] = []
-    tracked = tracking.is_used()
-    latest = [_latest(one, found, tracked) for one in many]
+    objects = tracking.holders()
+    latest = [_latest(one, found, objects) for one in many]
     if found:
         _all(found, timeout)
     return [_values(one) for one in latest]
@@ -105,9 +105,9 @@ def _all(futures: list[Future[Any]], timeout: float | None) -> None:
             raise errors.TimeoutError(f"{late} of {len(futures)} are not done after {timeout:g} s")
 
 
-def _latest(value: Any, found: list[Future[Any]], tracked: bool) -> Any:
+def _latest(value: Any, found: list[Future[Any]], objects: list[tracking.Objects]) -> Any:
     """The value with the newest future for each object that has one; notes them in `found`."""
-    future = tracking.newest(value) if tracked else None
+    future = tracking.newest(value, objects)
     if future is not None:
         found.append(future)
         return future
@@ -116,9 +116,9 @@ def _latest(value: Any, found: list[Future[Any]], tracked: bool) -> Any:
         return value
     kind = type(value)
     if kind is list or kind is tuple:
-        return kind(_latest(one, found, tracked) for one in value)
+        return kind(_latest(one, found, objects) for one in value)
     if kind is dict:
-        return {key: _latest(one, found, tracked) for key, one in value.items()}
+        return {key: _latest(one, found, objects) for key, one in value.items()}
     return value
 
 
