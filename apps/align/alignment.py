@@ -51,6 +51,19 @@ class Summary(NamedTuple):
     depth: npt.NDArray[np.int64]
 
 
+class Places(NamedTuple):
+    """How well some reads fit: counts, and where each begins and ends on the genome.
+
+    Not their depth: that is as long as the genome, however few they are.
+    """
+
+    reads: int
+    bases: int
+    differences: int
+    begins: npt.NDArray[np.int32]
+    ends: npt.NDArray[np.int32]
+
+
 def align(genome: Genome, pairs: Sequence[Pair]) -> list[tuple[Placed, Placed]]:
     """Find where the reads lie, each by itself."""
     aligner = mapping.aligner_of(genome)
@@ -136,22 +149,33 @@ def sam_text(
     return sam.text(genome, "unsorted", sample, records(genome, found, sample, detail))
 
 
-def summary(genome: Genome, found: Sequence[tuple[Placed, Placed]]) -> Summary:
-    """Sum up how well the reads fit."""
+def places(found: Sequence[tuple[Placed, Placed]]) -> Places:
+    """Sum up how well the reads fit, and where they lie."""
     best = [placed.best for pair in found for placed in pair if placed.best is not None]
-    begins, ends = [place.r_st for place in best], [place.r_en for place in best]
-    return Summary(
+    return Places(
         2 * len(found),
-        len(best),
         sum(place.blen for place in best),
         sum(place.NM for place in best),
-        depth_of(genome, begins, ends),
+        np.array([place.r_st for place in best], np.int32),
+        np.array([place.r_en for place in best], np.int32),
     )
 
 
-def depth_of(genome: Genome, begins: npt.ArrayLike, ends: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return by position how many reads cover it that lie from begins to before ends."""
+def added(genome: Genome, parts: Sequence[Places]) -> Summary:
+    """Add up how well reads fit that were placed in parts."""
+    begins = np.concatenate([part.begins for part in parts])
+    ends = np.concatenate([part.ends for part in parts])
     size = len(genome.sequence) + 1
-    first, behind = (np.asarray(places, np.int64) for places in (begins, ends))
-    steps = np.bincount(first, minlength=size) - np.bincount(behind, minlength=size)
-    return np.cumsum(steps)[:-1]
+    steps = np.bincount(begins, minlength=size) - np.bincount(ends, minlength=size)
+    return Summary(
+        sum(part.reads for part in parts),
+        len(begins),
+        sum(part.bases for part in parts),
+        sum(part.differences for part in parts),
+        np.cumsum(steps)[:-1],
+    )
+
+
+def summary(genome: Genome, found: Sequence[tuple[Placed, Placed]]) -> Summary:
+    """Sum up how well the reads fit."""
+    return added(genome, [places(found)])

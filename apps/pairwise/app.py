@@ -62,23 +62,10 @@ class Fit(NamedTuple):
     depth: npt.NDArray[np.int64]
 
 
-class Places(NamedTuple):
-    """How well the reads of a group fit: counts, and where each begins and ends on the genome.
-
-    Not their depth: that is as long as the genome, for every group.
-    """
-
-    reads: int
-    bases: int
-    differences: int
-    begins: npt.NDArray[np.int32]
-    ends: npt.NDArray[np.int32]
-
-
 class Aligned(NamedTuple):
     """Where the reads of a group lie, and when they were read and aligned."""
 
-    places: Places
+    places: alignment.Places
     spans: list[Span]
 
 
@@ -89,31 +76,15 @@ class Total(NamedTuple):
     spans: list[Span]
 
 
-def places_of(genome: Path, text: bytes) -> Places:
+def places_of(genome: Path, text: bytes) -> alignment.Places:
     """Align the reads of a FASTQ text."""
     known = variants.read_genome(genome)
-    found = alignment.align(known, variants.pairs_of(text.decode("ascii")))
-    best = [placed.best for pair in found for placed in pair if placed.best is not None]
-    return Places(
-        2 * len(found),
-        sum(place.blen for place in best),
-        sum(place.NM for place in best),
-        np.array([place.r_st for place in best], np.int32),
-        np.array([place.r_en for place in best], np.int32),
-    )
+    return alignment.places(alignment.align(known, variants.pairs_of(text.decode("ascii"))))
 
 
-def fit_of(genome: Path, groups: Sequence[Places]) -> Fit:
+def fit_of(genome: Path, groups: Sequence[alignment.Places]) -> Fit:
     """Add up how well the reads of all groups fit."""
-    begins = np.concatenate([group.begins for group in groups])
-    ends = np.concatenate([group.ends for group in groups])
-    return Fit(
-        sum(group.reads for group in groups),
-        len(begins),
-        sum(group.bases for group in groups),
-        sum(group.differences for group in groups),
-        alignment.depth_of(variants.read_genome(genome), begins, ends),
-    )
+    return Fit(*alignment.added(variants.read_genome(genome), groups))
 
 
 def get_reads(path: al.FileIn, group: int, first: int, count: int) -> Iterator[Group]:
