@@ -11,7 +11,7 @@ use std::os::fd::RawFd;
 use std::sync::{LazyLock, Once};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use runtime::behind::{self, Failed, FileId, Rules, Ticket, WriteBehind};
 
 use crate::library::Library;
@@ -33,6 +33,11 @@ static OPENED: LazyLock<Mutex<HashMap<FileId, (usize, Key)>>> = LazyLock::new(Mu
 /// Files that other processes read while we write them: the order of all writes matters.
 static SHARED: LazyLock<Mutex<HashSet<(usize, Key)>>> = LazyLock::new(Mutex::default);
 
+/// A table; `None` in the child of a fork.
+fn lock<T>(table: &'static Mutex<T>) -> Option<MutexGuard<'static, T>> {
+    (!behind::is_child()).then(|| table.lock())
+}
+
 /// From now on other processes read these files; without keys, which a request may have kept from
 /// being known, all of the library.
 ///
@@ -40,15 +45,12 @@ static SHARED: LazyLock<Mutex<HashSet<(usize, Key)>>> = LazyLock::new(Mutex::def
 ///
 /// What was written before, and failed. They are not shared then.
 pub fn share(library: &Library, keys: &[Key]) -> Result<(), Vec<Failed>> {
-    if behind::is_child() {
-        return Ok(());
-    }
     let keys = Some(keys).filter(|keys| !keys.is_empty());
     drain(Some(library), keys)?;
     let files = found(Some(library), keys);
-    let opened = OPENED.lock();
-    SHARED.lock().extend(files.iter().filter_map(|file| opened.get(file)).copied());
-    drop(opened);
+    if let (Some(opened), Some(mut shared)) = (lock(&OPENED), lock(&SHARED)) {
+        shared.extend(files.iter().filter_map(|file| opened.get(file)).copied());
+    }
     if let Ok(behind) = behind::global() {
         files.into_iter().for_each(|file| behind.drop_fetched(file));
     }
@@ -57,7 +59,7 @@ pub fn share(library: &Library, keys: &[Key]) -> Result<(), Vec<Failed>> {
 
 /// Whether that was said of a file.
 pub fn is_shared(library: &Library, key: Key) -> bool {
-    !behind::is_child() && SHARED.lock().contains(&(library.slot, key))
+    lock(&SHARED).is_some_and(|shared| shared.contains(&(library.slot, key)))
 }
 
 /// Which file a descriptor is of.
@@ -101,8 +103,7 @@ pub fn end_at(opened: Opened, fd: RawFd, len: u64) -> Result<(), Vec<Failed>> {
         // failure before is told anyway.
         unsafe { libc::ftruncate(fd, len as i64) };
     }
-    if !behind::is_child() {
-        let mut all = OPENED.lock();
+    if let Some(mut all) = lock(&OPENED) {
         let place = all.remove(&file);
         // HDF5 opens a file once more to look at it, and closes that again.
         if let Some(place) = place.filter(|place| !all.values().any(|other| other == place)) {
@@ -134,10 +135,7 @@ fn found(library: Option<&Library>, keys: Option<&[Key]>) -> Vec<FileId> {
         library.is_none_or(|library| library.slot == *slot)
             && keys.is_none_or(|keys| keys.contains(key))
     };
-    if behind::is_child() {
-        return Vec::new();
-    }
-    let opened = OPENED.lock();
+    let Some(opened) = lock(&OPENED) else { return Vec::new() };
     opened.iter().filter(|(_, place)| is_wanted(place)).map(|(file, _)| *file).collect()
 }
 
@@ -181,10 +179,8 @@ pub fn is_written(keys: Option<&[Key]>, ranges: &[(u64, u64)]) -> bool {
 /// Reads a range of a file ahead; how many bytes that will be.
 pub fn fetch(key: Key, offset: u64, len: u64) -> u64 {
     let Ok(behind) = behind::global() else { return 0 };
-    if behind::is_child() {
-        return 0;
-    }
-    let is_shared = SHARED.lock().iter().any(|(_, shared)| *shared == key);
+    let is_shared =
+        lock(&SHARED).is_some_and(|shared| shared.iter().any(|(_, shared)| *shared == key));
     let files = found(None, Some(&[key]));
     files
         .first()
