@@ -12,7 +12,7 @@ use crate::transitions::{Input, State};
 
 impl Sched {
     pub(crate) fn node_of(&self, record: &Record) -> u32 {
-        let executor = record.executor.and_then(|id| self.executors.all.get(&id));
+        let executor = record.executor.and_then(|id| self.executors.all.get(id));
         executor.map_or(0, |executor| executor.node.0)
     }
 
@@ -110,7 +110,7 @@ impl Sched {
         }
         self.executors.set_aside(executor, task, true);
         self.executors.set_halted(executor, task, true);
-        let at = self.executors.all.get_mut(&executor).expect("it holds the task");
+        let at = self.executors.all.get_mut(executor).expect("it holds the task");
         let grant = at.find_mut(task).and_then(|sent| sent.grant.take());
         if let Some((layer, constraint)) = grant {
             self.give_back(layer, constraint);
@@ -340,7 +340,7 @@ impl Sched {
         }
         self.executors.wants_no_more(id, task);
         self.executors.set_halted(id, task, true);
-        let executor = self.executors.all.get_mut(&id).expect("it holds the task");
+        let executor = self.executors.all.get_mut(id).expect("it holds the task");
         executor.find_mut(task).expect("it holds the task").abandoned = true;
         let retiring = executor.retiring;
         self.abandon_epoch_of(task);
@@ -377,7 +377,7 @@ impl Sched {
 
     /// A retired executor with nothing but abandoned tasks is ended.
     pub(crate) fn end_if_retired(&mut self, id: ExecutorId, out: &mut Vec<Instruction>) {
-        let Some(executor) = self.executors.all.get_mut(&id) else { return };
+        let Some(executor) = self.executors.all.get_mut(id) else { return };
         let idle = executor.tasks().all(|sent| sent.abandoned);
         if executor.retiring && idle && !core::mem::replace(&mut executor.killed, true) {
             out.push(Instruction::Kill { executor: id });

@@ -14,6 +14,7 @@ mod executors;
 mod files;
 mod function;
 mod layers;
+mod node;
 mod outage;
 mod placement;
 mod policy;

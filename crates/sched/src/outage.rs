@@ -157,7 +157,7 @@ impl Sched {
     /// Notes since when nothing goes on that could make room for I/O tasks that wait.
     pub(crate) fn look_for_stuck(&mut self) {
         let stuck = !self.layers.is_empty()
-            && self.counts.sent == u64::from(self.executors.halted)
+            && self.sent() == u64::from(self.executors.halted)
             && self.executors.io_free > 0
             && self.io_is_ready()
             && !self.files.may_make_room();

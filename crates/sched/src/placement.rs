@@ -103,7 +103,7 @@ impl Sched {
 
     /// The first ready task of another node, for one that has none.
     fn first_elsewhere(&mut self, node: usize) -> Option<(usize, TaskId)> {
-        if self.executors.nodes[node].idle.is_empty() || self.first_live(node).is_some() {
+        if self.executors.nodes[node].idle().is_none() || self.first_live(node).is_some() {
             return None;
         }
         let waiting = self.ready.nodes.iter().copied();
@@ -164,7 +164,7 @@ impl Sched {
             if !self.ready.is_empty(node) {
                 continue;
             }
-            let Some((_, idle)) = self.executors.nodes[node].idle.first() else { continue };
+            let Some(idle) = self.executors.nodes[node].idle() else { continue };
             for (task, executor) in self.executors.steal_for(idle) {
                 out.push(Instruction::Recall { task, executor });
             }
@@ -179,10 +179,10 @@ impl Sched {
             let reaches =
                 |node: &usize| layer.is_none_or(|id| layers.reaches(id, NodeId(*node as u32)));
             let reached = || (0..executors.nodes.len()).filter(reaches);
-            let open = reached().find_map(|node| executors.io_slot(node, kind));
+            let open = reached().find_map(|node| executors.nodes[node].io_slot(kind));
             let executor = match open {
                 Some(executor) => executor,
-                None => reached().find_map(|node| executors.extra_slot(node, kind))?,
+                None => reached().find_map(|node| executors.nodes[node].extra_slot(kind))?,
             };
             Some((Slot { executor, layer }, open.is_none()))
         };

@@ -19,7 +19,7 @@ use crate::policy::{self, Estimates, Policy};
 use crate::ready::Ready;
 use crate::record::{Deadline, Record};
 use crate::story::{Step, Story};
-use crate::transitions::{self, Input, State};
+use crate::transitions::{self, Input, State, STATES};
 use crate::tuner::{Tuner, Tuning};
 
 /// How many tasks are in each state now, and how many were ever over.
@@ -69,7 +69,8 @@ pub struct Sched {
     pub(crate) tuner: Tuner,
     pub(crate) deadlines: BTreeSet<Deadline>,
     pub(crate) story: Story,
-    pub(crate) counts: Counts,
+    /// Tasks that are in each state now, or (of those in which a task is over) ever were.
+    pub(crate) in_state: [u64; STATES],
     pub(crate) serial: u64,
     pub(crate) now: Time,
     pub(crate) stealing: bool,
@@ -98,7 +99,7 @@ impl Sched {
             tuner: Tuner::default(),
             deadlines: BTreeSet::new(),
             story: Story::default(),
-            counts: Counts::default(),
+            in_state: [0; STATES],
             serial: 0,
             now: 0,
             stealing: config.stealing,
@@ -166,12 +167,26 @@ impl Sched {
 
     /// Whether some compute executor has nothing to do.
     pub fn has_idle(&self) -> bool {
-        self.executors.nodes.iter().any(|node| !node.idle.is_empty())
+        self.executors.nodes.iter().any(|node| node.idle().is_some())
     }
 
     /// How many tasks are where.
     pub fn counts(&self) -> Counts {
-        self.counts
+        let count = |state: State| self.in_state[state as usize];
+        Counts {
+            waiting: count(State::Waiting),
+            ready: count(State::Ready),
+            sent: self.sent(),
+            done: count(State::Done),
+            failed: count(State::Failed),
+            cancelled: count(State::Cancelled),
+        }
+    }
+
+    /// How many tasks are at an executor.
+    pub(crate) fn sent(&self) -> u64 {
+        let at_executor = [State::Sent, State::Paused, State::Abandoned];
+        at_executor.iter().map(|state| self.in_state[*state as usize]).sum()
     }
 
     /// How many tasks are not over.
@@ -378,27 +393,11 @@ impl Sched {
         if let Some(deadline) = deadline {
             self.deadlines.remove(&deadline);
         }
-        self.count(from, false);
-        self.count(to, true);
-        self.story.note(Step { at, task, from, input, to });
-    }
-
-    fn count(&mut self, state: State, arrives: bool) {
-        let counts = &mut self.counts;
-        let counter = match state {
-            State::New => return,
-            State::Waiting => &mut counts.waiting,
-            State::Ready => &mut counts.ready,
-            State::Sent | State::Paused | State::Abandoned => &mut counts.sent,
-            State::Done => &mut counts.done,
-            State::Failed => &mut counts.failed,
-            State::Cancelled => &mut counts.cancelled,
-        };
-        if arrives {
-            *counter += 1;
-        } else {
-            *counter -= 1;
+        if from != State::New {
+            self.in_state[from as usize] -= 1;
         }
+        self.in_state[to as usize] += 1;
+        self.story.note(Step { at, task, from, input, to });
     }
 
     /// Carries what the graph has to say to the driver until it has nothing more to say.

@@ -1,6 +1,5 @@
 //! What happened to whom: the latest moves of all tasks, for messages and internal errors.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use graph::TaskId;
@@ -26,21 +25,28 @@ pub struct Step {
     pub to: State,
 }
 
-/// The latest moves, oldest first.
+/// The latest moves.
 #[derive(Debug, Default)]
 pub(crate) struct Story {
-    steps: VecDeque<Step>,
+    /// A ring, once it is full.
+    steps: Vec<Step>,
+    /// Where the oldest is then.
+    oldest: usize,
 }
 
 impl Story {
     pub(crate) fn note(&mut self, step: Step) {
-        if self.steps.len() == STEPS_MAX {
-            self.steps.pop_front();
+        if self.steps.len() < STEPS_MAX {
+            self.steps.push(step);
+            return;
         }
-        self.steps.push_back(step);
+        self.steps[self.oldest] = step;
+        self.oldest = (self.oldest + 1) % STEPS_MAX;
     }
 
+    /// Those of a task, oldest first.
     pub(crate) fn of(&self, task: TaskId) -> Vec<Step> {
-        self.steps.iter().filter(|step| step.task == task).copied().collect()
+        let (newer, older) = self.steps.split_at(self.oldest);
+        older.iter().chain(newer).filter(|step| step.task == task).copied().collect()
     }
 }

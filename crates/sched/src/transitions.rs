@@ -110,7 +110,8 @@ const NEXT: [[Option<State>; INPUTS]; STATES] = {
     next
 };
 
-const STATES: usize = State::Cancelled as usize + 1;
+/// How many states there are.
+pub(crate) const STATES: usize = State::Cancelled as usize + 1;
 const INPUTS: usize = Input::Cancel as usize + 1;
 
 impl core::fmt::Display for State {

@@ -23,7 +23,7 @@ impl Sched {
                 State::Sent | State::Paused | State::Abandoned => sent += 1,
                 state => return Err(format!("{task:?} is {state} and still kept")),
             }
-            let at = record.executor.and_then(|id| self.executors.all.get(&id));
+            let at = record.executor.and_then(|id| self.executors.all.get(id));
             let listed = at.is_some_and(|at| at.tasks().any(|sent| sent.task == task));
             let holds = matches!(record.state, State::Sent | State::Paused | State::Abandoned);
             if holds != listed {
@@ -37,7 +37,7 @@ impl Sched {
         if self.deadlines.len() != expected {
             return Err(format!("{} deadlines of {expected}", self.deadlines.len()));
         }
-        let counts = self.counts;
+        let counts = self.counts();
         if (counts.waiting, counts.ready, counts.sent) != (waiting, ready, sent) {
             return Err(format!("{counts:?} but {waiting} wait, {ready} ready, {sent} sent"));
         }
@@ -49,10 +49,10 @@ impl Sched {
 
     pub(crate) fn validate_executors(&self) -> Result<(), String> {
         let mut grants: BTreeMap<LayerId, ([u64; 3], u64)> = BTreeMap::new();
-        for (id, executor) in &self.executors.all {
+        for (id, executor) in self.executors.all.iter() {
             for sent in executor.tasks() {
                 let record = self.record(sent.task);
-                if record.is_none_or(|record| record.executor != Some(*id)) {
+                if record.is_none_or(|record| record.executor != Some(id)) {
                     return Err(format!("{id:?} lists {:?}, which is not there", sent.task));
                 }
                 if record.is_some_and(|record| record.kind != executor.kind) {

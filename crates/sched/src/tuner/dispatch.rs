@@ -175,7 +175,7 @@ impl Sched {
         let tasks: Vec<TaskId> = flights.map(|(task, _)| *task).collect();
         for task in tasks {
             let executor = self.record(task).and_then(|record| record.executor);
-            let executor = executor.and_then(|id| self.executors.all.get_mut(&id));
+            let executor = executor.and_then(|id| self.executors.all.get_mut(id));
             let Some(sent) = executor.and_then(|executor| executor.find_mut(task)) else {
                 continue;
             };

@@ -89,7 +89,7 @@ impl Sched {
 
     /// What a task at an executor holds of a layer.
     pub fn grant_of(&self, task: TaskId) -> Option<(LayerId, Constraint)> {
-        let executor = self.executors.all.get(&self.record(task)?.executor?)?;
+        let executor = self.executors.all.get(self.record(task)?.executor?)?;
         executor.tasks().find(|sent| sent.task == task)?.grant
     }
 
