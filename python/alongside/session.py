@@ -100,7 +100,7 @@ class Session(concurrent.futures.Executor):
         self.objects = tracking.Objects(self.native)
         self.closed = False
         self._shut = False
-        self._pid = os.getpid()
+        self.pid = os.getpid()
         self._lock = threading.RLock()
         self._closing = threading.Lock()
         self._numbers: weakref.WeakKeyDictionary[Task[Any], int] = weakref.WeakKeyDictionary()
@@ -165,7 +165,7 @@ class Session(concurrent.futures.Executor):
 
         Nothing is raised for failed tasks. Futures that are done stay readable.
         """
-        if os.getpid() != self._pid:
+        if os.getpid() != self.pid:
             return  # a forked child leaves it alone
         if cancel:
             self._end(cancel=True)

@@ -137,6 +137,71 @@ def test_a_session_of_the_script_takes_the_options(app):
     assert "1 task " in done.stderr
 
 
+@pytest.mark.parametrize("end", ["", "s.shutdown(wait=False)", "sys.exit(0)"])
+def test_a_session_that_the_script_leaves_open_does_its_tasks(app, end):
+    app.write_text(
+        "import sys\n"
+        "import alongside as al\n"
+        "s = al.Session(workers=1)\n"
+        "for _ in range(3):\n"
+        "    s.submit(print, 'ran')\n" + end
+    )
+    done = run(app, [])
+    assert (done.returncode, done.stdout) == (0, "ran\n" * 3), done.stderr
+    assert "3 tasks" in done.stderr
+    assert "cancelled" not in done.stderr
+
+
+def test_a_failure_in_a_session_that_the_script_leaves_open_is_told(app):
+    app.write_text(
+        "import alongside as al\n"
+        "s, other = al.Session(workers=1), al.Session(workers=1)\n"
+        "s.submit(divmod, 1, 0)\n"
+        "other.submit(int, 'x')\n"
+        "other.submit(print, 'ran')\n"
+    )
+    done = run(app, [])
+    assert (done.returncode, done.stdout) == (1, "ran\n")
+    assert "ZeroDivisionError" in done.stderr
+    assert "ValueError" in done.stderr
+
+
+def test_what_a_script_leaves_to_its_threads_and_to_the_end_of_python_runs(app):
+    app.write_text(
+        "import atexit, threading\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "import alongside as al\n"
+        "@al.task\n"
+        "def square(x): return x * x\n"
+        "print(al.wait(square(2)))\n"
+        "pool = ThreadPoolExecutor(1)\n"
+        "pool.submit(lambda: None).result()  # its thread waits for more\n"
+        "ended = threading.main_thread().join\n"
+        "threading.Thread(target=lambda: (ended(), print(al.wait(square(3))))).start()\n"
+        "atexit.register(lambda: print(al.wait(square(4))))\n"
+    )
+    done = run(app, "--workers", "1", [])
+    assert (done.returncode, done.stdout) == (0, "4\n9\n16\n"), done.stderr
+    assert "2 tasks" in done.stderr
+
+
+def test_a_forked_child_leaves_the_sessions_of_the_script_alone(app):
+    app.write_text(
+        "import os\n"
+        "import alongside as al\n"
+        "s = al.Session(workers=1)\n"
+        "al.task(abs)(-1).result()\n"
+        "child = os.fork()\n"
+        "if child:\n"
+        "    print(os.waitpid(child, 0)[1])\n"
+        "else:\n"
+        "    s = al.Session(workers=1)\n"
+        "s.submit(print, 'ran')\n"
+    )
+    done = run(app, [])
+    assert (done.returncode, done.stdout) == (0, "ran\n0\nran\n"), done.stderr
+
+
 def test_interrupt(app):
     app.write_text(
         "import sys\n"

@@ -118,6 +118,7 @@ class Watch:
         except BaseException as error:
             _print(error)
         finally:
+            _context.autostart = None  # what Python still calls at its end runs inline
             with contextlib.suppress(KeyboardInterrupt):
                 self.cancel()
             self.bar.close()
@@ -138,9 +139,25 @@ class Watch:
         exec(compile(source, script, "exec", dont_inherit=True), main.__dict__)
 
     def finish(self) -> None:
-        """Waits for the tasks, and raises the first failure that nobody looked at."""
-        if self.session is not None:
-            self.session.__exit__(None, None, None)
+        """Waits as the end of Python does, for threads and then for the tasks of all sessions.
+
+        Raises the first failure that nobody looked at, or what else went wrong.
+        """
+        sessions = dict(_context.live)  # a thread may be at ending some
+        vars(threading)["_shutdown"]()  # as multiprocessing does: pools end, threads are joined
+        sessions.update(_context.live)
+        wrong: list[Exception] = []
+        for session in sessions.values():
+            if session.pid != os.getpid():
+                continue  # a forked child leaves it alone
+            try:
+                session.__exit__(None, None, None)
+            except Exception as error:
+                wrong.append(error)
+        for other in wrong[1:]:
+            _print(other)
+        if wrong:
+            raise wrong[0]
 
     def finish_after_exit(self) -> int:
         """The same after `sys.exit(0)`: the code tells whether all went well."""
