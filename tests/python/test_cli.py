@@ -85,6 +85,47 @@ def test_trace_and_graph(app):
     assert "->" in text
 
 
+def test_further_sessions_have_files_of_their_own(app):
+    app.write_text(
+        "import os\n"
+        "import alongside as al\n"
+        "os.mkdir('elsewhere'); os.chdir('elsewhere')\n"
+        "for name in 'one', 'two':\n"
+        "    with al.Session(workers=1):\n"
+        "        al.task(abs, name=name)(-1)\n"
+    )
+    done = run(app, "--trace", "t.json", "--graph", "g.dot", [])
+    assert done.returncode == 0, done.stderr
+    for number, name in ("", "one"), ("-2", "two"):
+        assert f'label="{name}' in (app.parent / f"g{number}.dot").read_text()
+        assert f'"{name}"' in (app.parent / f"t{number}.json").read_text()
+
+
+@pytest.mark.parametrize("option", ["--trace", "--graph", "--learned"])
+@pytest.mark.parametrize(
+    ("name", "why"), [("no/f.svg", "folder does not exist"), ("folder.svg", "is a folder")]
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_script_runs(app, option, name, why):
+    app.write_text("print('ran')")
+    (app.parent / "folder.svg").mkdir()
+    done = run(app, option, name, [])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"alongside: {option} {name}" in done.stderr
+    assert why in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_graph_that_cannot_be_written_in_the_end_is_told(app):
+    app.write_text(
+        "import os\nimport alongside as al\nal.task(abs)(-1)\nos.rmdir('folder')\nprint('ran')"
+    )
+    graph = app.parent / "folder" / "g.svg"
+    (app.parent / "folder").mkdir()
+    done = run(app, "--no-summary", "--graph", "folder/g.svg", [])
+    assert (done.returncode, done.stdout) == (1, "ran\n")
+    assert done.stderr == f"alongside: --graph {graph}: No such file or directory\n"
+
+
 def test_a_graph_of_no_known_kind(app):
     done = run(app, "--graph", "g.png", [])
     assert done.returncode == 2

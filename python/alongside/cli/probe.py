@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from alongside import _native, units
-from alongside.cli import curves, info
+from alongside.cli import curves, info, paths
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 HEADER = "# Storage layers as `alongside probe` measured them.\n"
@@ -103,10 +103,8 @@ def _refusal(options: argparse.Namespace) -> str | None:
         return "--out - and --json both want the standard output" if options.json else None
     if Path(options.out).exists() and not options.force:
         return f"{options.out} exists; give --force to write over it, or another --out"
-    for name in filter(None, (options.out, options.picture)):
-        if not Path(name).absolute().parent.is_dir():
-            return f"{name}: its folder does not exist"
-    return None
+    refused = (paths.refusal(name) for name in (options.out, options.picture) if name)
+    return next(filter(None, refused), None)
 
 
 def _named(paths: list[str]) -> Iterator[tuple[str, str]]:

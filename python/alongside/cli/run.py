@@ -17,7 +17,7 @@ import types
 from typing import Any
 
 from alongside import _context, hdf5
-from alongside.cli import graph, progress, summary
+from alongside.cli import graph, paths, progress, summary
 from alongside.session import POLICIES, Session
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
@@ -59,6 +59,15 @@ def main(options: argparse.Namespace) -> int:
     """Runs the script. Gives its exit code; 130 after Ctrl-C, 1 after an error."""
     if options.graph:
         graph.check(options.graph)
+    for option in ("trace", "graph", "learned"):
+        name = getattr(options, option)
+        refusal = paths.refusal(name) if name else None
+        if refusal:
+            print(f"alongside: --{option} {refusal}", file=sys.stderr)
+            return 2
+    for option in ("trace", "graph", "learned", "storage"):
+        name = getattr(options, option)  # the script may change the working directory
+        setattr(options, option, name and os.path.abspath(name))
     try:
         with open(options.script, "rb") as file:
             source = file.read()
@@ -69,8 +78,8 @@ def main(options: argparse.Namespace) -> int:
         os.environ.update(hdf5.environment())
     watch = Watch(options)
     code = watch.run(source)
-    watch.report()
-    return code
+    unwritten = watch.report()
+    return code or unwritten
 
 
 class Watch:
@@ -80,6 +89,7 @@ class Watch:
         self.options = options
         self.lock = threading.RLock()
         self.session: Session | None = None
+        self.begun: list[Session] = []
         self.ended: list[Session] = []
         names = ("workers", "io_executors", "storage", "io_policy", "flush", "prefetch", "memory")
         given = {name: getattr(options, name) for name in (*names, "trace", "learned")}
@@ -99,7 +109,10 @@ class Watch:
             return self.session
 
     def opened(self, session: Session) -> None:
-        """A session began: the bar shows it."""
+        """A session began: the bar shows it, and its timeline is in a file of its own."""
+        self.begun.append(session)
+        if session.trace is not None:
+            session.trace = paths.numbered(session.trace, len(self.begun))
         self.bar.show(session)
 
     def run(self, source: bytes) -> int:
@@ -175,13 +188,20 @@ class Watch:
         for session in list(_context.live.values()):
             session.close(cancel=True)
 
-    def report(self) -> None:
-        """The summary and the graph of each session that had tasks."""
+    def report(self) -> int:
+        """The summary and the graph of each session. Gives 1 if a graph cannot be written."""
+        code = 0
         for session in self.ended:
             if not self.options.no_summary:
                 summary.write(session.statistics(), sys.stderr)
             if self.options.graph:
-                graph.write(session.native.graph(), self.options.graph)
+                name = paths.numbered(self.options.graph, 1 + self.begun.index(session))
+                try:
+                    graph.write(session.native.graph(), name)
+                except OSError as error:
+                    print(f"alongside: --graph {name}: {error.strerror or error}", file=sys.stderr)
+                    code = 1
+        return code
 
 
 def _exit_code(error: SystemExit) -> int:
