@@ -5,12 +5,14 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from pickle import PickleBuffer
-from typing import Any, Self, SupportsIndex, TypeAlias, final
+from typing import Any, Final, Self, SupportsIndex, TypeAlias, final
 
 from typing_extensions import Buffer as _Buffer
 from typing_extensions import disjoint_base
 
 __all__ = [
+    "IO_EXECUTORS_MAX",
+    "WORKERS_MAX",
     "Assignment",
     "Buffer",
     "Fault",
@@ -47,6 +49,9 @@ __all__ = [
 
 # The pickle (long ones as a `Buffer`, which goes wherever `bytes` are read), and its buffers.
 _Packed: TypeAlias = tuple[bytes, list[Any]]
+
+WORKERS_MAX: Final[int]
+IO_EXECUTORS_MAX: Final[int]
 
 class Refused(Exception): ...  # noqa: N818
 

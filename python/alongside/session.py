@@ -90,7 +90,7 @@ class Session(concurrent.futures.Executor):
             "learned": learned,
         }
         given.update(_context.session_options)
-        arguments = _checked(given)
+        arguments = arguments_of(given)
         self.trace: str | None = arguments.pop("trace")
         self.learned: str | None = arguments.pop("learned")
         registries = _native.read_learned(self.learned) if self.learned else []
@@ -436,15 +436,17 @@ def _command() -> list[str]:
     return [sys.executable, *flags, "-c", _BOOT, *path]
 
 
-def _checked(given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as the native session takes them."""
-    for name in ("workers", "io_executors"):
+def arguments_of(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as the native session takes them, or a `ConstraintError`."""
+    ranged = {"workers": _native.WORKERS_MAX, "io_executors": _native.IO_EXECUTORS_MAX}
+    for name, most in ranged.items():
         value = given[name]
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
             raise errors.ConstraintError(f"Session({name}={value!r}): has to be a whole number")
-        if value is not None and value < 1:
+        if value is not None and not 1 <= value <= most:
             raise errors.ConstraintError(
-                f"Session({name}={value}): has to be at least 1 (leave it out for the default)"
+                f"Session({name}={value}): has to be from 1 to {most} (leave it out for the "
+                "default)"
             )
     policy = given["io_policy"] or "fcfs"
     if policy not in POLICIES:

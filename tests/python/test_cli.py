@@ -158,11 +158,28 @@ def test_a_script_that_is_not_there(tmp_path):
     assert "nowhere.py" in done.stderr
 
 
-def test_bad_storage_is_told_with_file_and_line(app):
+@pytest.mark.parametrize(
+    ("option", "value", "why"),
+    [
+        ("--storage", "s.toml", "s.toml:2"),
+        ("--storage", "nowhere.toml", "nowhere.toml"),
+        ("--storage", "no_folder.toml", "no_folder.toml:3"),
+        ("--learned", "s.toml", "s.toml: cannot be read as what was learned"),
+        ("--workers", "0", "workers=0"),
+        ("--workers", str(2**70), "from 1 to 200"),
+        ("--io-executors", "-1", "from 1 to 4000"),
+        ("--memory", "foo", "memory='foo'"),
+    ],
+)
+def test_what_makes_no_sense_is_told_before_the_script_runs(app, option, value, why):
+    app.write_text("print('ran')")
     (app.parent / "s.toml").write_text("[[layer]]\nname = 3\n")
-    done = run(app, "--storage", "s.toml", [])
-    assert done.returncode != 0
-    assert "s.toml:2" in done.stderr
+    (app.parent / "no_folder.toml").write_text("[[layer]]\nname = 'fast'\npath = 'fast'\n")
+    done = run(app, f"{option}={value}", [])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("alongside: ")
+    assert why in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_session_of_the_script_takes_the_options(app):

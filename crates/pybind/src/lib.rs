@@ -45,6 +45,8 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<worker::Assignment>()?;
     module.add_class::<worker::Worker>()?;
     module.add("Refused", module.py().get_type::<errors::Refused>())?;
+    module.add("WORKERS_MAX", runtime::options::WORKERS_MAX)?;
+    module.add("IO_EXECUTORS_MAX", runtime::options::IO_EXECUTORS_MAX)?;
     module.add_function(wrap_pyfunction!(slots::slots_open, module)?)?;
     module.add_function(wrap_pyfunction!(slots::slots_close, module)?)?;
     module.add_function(wrap_pyfunction!(slots::slots_count, module)?)?;

@@ -16,11 +16,16 @@ import traceback
 import types
 from typing import Any
 
-from alongside import _context, hdf5
+from alongside import _context, _native, hdf5
 from alongside.cli import graph, paths, progress, summary
-from alongside.session import POLICIES, Session
+from alongside.errors import ConstraintError
+from alongside.session import POLICIES, Session, arguments_of
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
+SESSION_OPTIONS = (
+    *("workers", "io_executors", "storage", "io_policy", "flush", "prefetch", "memory"),
+    *("trace", "learned"),
+)
 
 
 def add_to(commands: Any) -> None:
@@ -59,15 +64,7 @@ def main(options: argparse.Namespace) -> int:
     """Runs the script. Gives its exit code; 130 after Ctrl-C, 1 after an error."""
     if options.graph:
         graph.check(options.graph)
-    for option in ("trace", "graph", "learned"):
-        name = getattr(options, option)
-        refusal = paths.refusal(name) if name else None
-        if refusal:
-            print(f"alongside: --{option} {refusal}", file=sys.stderr)
-            return 2
-    for option in ("trace", "graph", "learned", "storage"):
-        name = getattr(options, option)  # the script may change the working directory
-        setattr(options, option, name and os.path.abspath(name))
+    _check(options)
     try:
         with open(options.script, "rb") as file:
             source = file.read()
@@ -82,6 +79,22 @@ def main(options: argparse.Namespace) -> int:
     return code or unwritten
 
 
+def _check(options: argparse.Namespace) -> None:
+    """Refuses options that make no sense, before the script runs. Makes its paths absolute."""
+    for option in ("trace", "graph", "learned"):
+        name = getattr(options, option)
+        refusal = paths.refusal(name) if name else None
+        if refusal:
+            raise ConstraintError(f"--{option} {refusal}")
+    arguments_of({name: getattr(options, name) for name in SESSION_OPTIONS})
+    _native.read_storage(options.storage)
+    if options.learned:
+        _native.read_learned(options.learned)
+    for option in ("trace", "graph", "learned", "storage"):
+        name = getattr(options, option)  # the script may change the working directory
+        setattr(options, option, name and os.path.abspath(name))
+
+
 class Watch:
     """Follows the sessions of one script."""
 
@@ -91,8 +104,7 @@ class Watch:
         self.session: Session | None = None
         self.begun: list[Session] = []
         self.ended: list[Session] = []
-        names = ("workers", "io_executors", "storage", "io_policy", "flush", "prefetch", "memory")
-        given = {name: getattr(options, name) for name in (*names, "trace", "learned")}
+        given = {name: getattr(options, name) for name in SESSION_OPTIONS}
         _context.session_options = {k: v for k, v in given.items() if v is not None}
         _context.record = bool(options.graph)
         _context.autostart = self.start
