@@ -282,6 +282,39 @@ def test_interrupt(app):
     assert "Traceback" not in told
 
 
+@pytest.mark.parametrize(
+    ("end", "code", "told"),
+    [("raise KeyboardInterrupt", 130, "interrupted"), ("1 / 0", 1, "ZeroDivisionError")],
+)
+def test_what_cannot_be_brought_home_does_not_hide_why_the_script_ended(app, end, code, told):
+    folder = app.parent
+    for layer in ("fast", "slow"):
+        (folder / layer).mkdir()
+    (folder / "s.toml").write_text(
+        "[[layer]]\nname = 'fast'\npath = 'fast'\nbandwidth = '2GB/s'\n"
+        "[[layer]]\nname = 'slow'\npath = 'slow'\nbandwidth = '1GB/s'\n"
+    )
+    app.write_text(
+        "import alongside as al\n"
+        "@al.io(bandwidth='1MB/s')\n"
+        "def save(path: al.FileOut):\n"
+        "    with al.open(path, 'w') as file:\n"
+        "        file.write('kept')\n"
+        "with open('slow/taken', 'w') as file:\n"
+        "    file.write('a file in the way')\n"
+        "first = al.Session(workers=1)\n"
+        "first.submit(save, 'slow/taken/a').result()\n"
+        "second = al.Session(workers=1)\n"
+        "second.submit(abs, -1).result()\n" + end
+    )
+    done = run(app, "--storage", "s.toml", "--graph", "g.dot", [])
+    assert done.returncode == code, done.stderr
+    assert told in done.stderr
+    assert "slow/taken/a" in done.stderr
+    assert done.stderr.count("1 task in") == 2
+    assert (folder / "g.dot").exists() and (folder / "g-2.dot").exists()
+
+
 def test_the_progress_bar_is_for_terminals(app):
     leader, follower = pty.openpty()
     process = subprocess.Popen(

@@ -7,7 +7,6 @@ itself; the options given here also hold for those.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import signal
 import sys
@@ -144,9 +143,10 @@ class Watch:
             _print(error)
         finally:
             _context.autostart = None  # what Python still calls at its end runs inline
-            with contextlib.suppress(KeyboardInterrupt):
+            try:
                 self.cancel()
-            self.bar.close()
+            finally:
+                self.bar.close()
         if code == EXIT_INTERRUPTED:
             print("alongside: interrupted", file=sys.stderr)
         return code
@@ -196,9 +196,14 @@ class Watch:
         return 0
 
     def cancel(self) -> None:
-        """Ends what is left at once."""
+        """Ends what is left at once. What goes wrong there is told; the code says why it ended."""
         for session in list(_context.live.values()):
-            session.close(cancel=True)
+            try:
+                session.close(cancel=True)
+            except KeyboardInterrupt:
+                continue  # it is over for that one; the others end at once too
+            except Exception as error:
+                print(f"alongside: {error}", file=sys.stderr)
 
     def report(self) -> int:
         """The summary and the graph of each session. Gives 1 if a graph cannot be written."""
