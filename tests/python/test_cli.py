@@ -57,6 +57,15 @@ def test_run(app):
     assert "\x1b" not in done.stderr
 
 
+@pytest.mark.parametrize("words", [["--", "x"], ["-h", "--", "--", "x"], ["--workers", "--"]])
+def test_the_script_gets_its_arguments_as_from_python(app, words):
+    app.write_text("import sys; print(sys.argv)")
+    expected = f"{[str(app), *words]}\n"
+    assert run(app, words).stdout == expected
+    assert run(app, "--", words).stdout == expected
+    assert run(app, "--workers", "1", words).stdout == expected
+
+
 def test_run_without_a_summary(app):
     done = run(app, "--no-summary", [])
     assert (done.returncode, done.stderr) == (0, "")

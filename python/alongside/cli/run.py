@@ -54,8 +54,9 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("--no-progress", action="store_true", help="no progress bar")
     parser.add_argument("--no-summary", action="store_true", help="no summary at the end")
-    parser.add_argument("script", help="the program")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    parser.add_argument(  # with REMAINDER, argparse takes a `--` after the script for its own
+        "program", nargs=argparse.PARSER, metavar="script", help="the program, and its arguments"
+    )
     parser.set_defaults(main=main)
 
 
@@ -64,11 +65,13 @@ def main(options: argparse.Namespace) -> int:
     if options.graph:
         graph.check(options.graph)
     _check(options)
+    if options.program[0] == "--":  # the end of our own options, which newer Pythons leave out
+        del options.program[0]
     try:
-        with open(options.script, "rb") as file:
+        with open(options.program[0], "rb") as file:
             source = file.read()
     except OSError as error:
-        print(f"alongside: cannot read {options.script}: {error.strerror}", file=sys.stderr)
+        print(f"alongside: cannot read {options.program[0]}: {error.strerror}", file=sys.stderr)
         return 2
     if options.hdf5:
         os.environ.update(hdf5.environment())
@@ -153,12 +156,12 @@ class Watch:
 
     def execute(self, source: bytes) -> None:
         """The script as `__main__`, as Python itself would run it."""
-        script = self.options.script
+        script = self.options.program[0]
         main = types.ModuleType("__main__")
         main.__file__ = script
         main.__builtins__ = __builtins__  # type: ignore[attr-defined]
         sys.modules["__main__"] = main
-        sys.argv = [script, *self.options.arguments]
+        sys.argv = self.options.program
         sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
         # The script's own `from __future__` holds there, and not the one of this file.
         exec(compile(source, script, "exec", dont_inherit=True), main.__dict__)
