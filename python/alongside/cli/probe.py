@@ -17,6 +17,8 @@ from alongside import _native, units
 from alongside.cli import curves, info, paths
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
+COUNT_MAX = 2**32 - 1
+"""Far beyond what the plan of a measurement takes."""
 HEADER = "# Storage layers as `alongside probe` measured them.\n"
 
 
@@ -38,8 +40,8 @@ def add_to(commands: Any) -> None:
     grid = parser.add_argument_group("what is measured")
     blocks, writers = "4KiB,64KiB,1MiB,4MiB", "1,2,4,8,16,32,64"
     grid.add_argument("--block", type=_list_of(_bytes), default=blocks, help=blocks)
-    grid.add_argument("--writers", type=_list_of(int), default=writers, help=writers)
-    grid.add_argument("--rounds", type=int, default=5, metavar="N", help="5; the median counts")
+    grid.add_argument("--writers", type=_list_of(_count), default=writers, help=writers)
+    grid.add_argument("--rounds", type=_count, default=5, metavar="N", help="5; the median counts")
     output = parser.add_argument_group("output")
     output.add_argument(
         "--out", default="storage.toml", metavar="FILE.toml", help="the description ('-': stdout)"
@@ -59,6 +61,14 @@ def _bytes(text: str) -> int:
         return _native.parse_bytes(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _count(text: str) -> int:
+    """A number. The plan refuses one that is out of bounds, and names these."""
+    try:
+        return min(max(int(text), 0), COUNT_MAX)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
 
 
 def _list_of(one: Any) -> Any:
