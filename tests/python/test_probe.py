@@ -76,6 +76,20 @@ def test_the_curve_as_a_limit(tmp_path):
     assert layer["write"]["knee"] in (1, 2)
 
 
+@pytest.mark.parametrize("json", [[], ["--json"]])
+def test_what_was_measured_is_kept_if_the_reader_of_the_tables_leaves(tmp_path, json):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*COMMAND, *TINY, *json, "--picture", "curves.svg"]
+    streams = {"stdout": writer, "stderr": subprocess.PIPE, "text": True}
+    done = subprocess.run(command, cwd=tmp_path, timeout=90, check=False, **streams)
+    os.close(writer)
+    assert done.returncode == 1
+    assert "Broken pipe" not in done.stderr
+    assert _native.read_storage(str(tmp_path / "storage.toml"))
+    assert (tmp_path / "curves.svg").read_text().endswith("</svg>\n")
+
+
 def test_several_folders_are_layers_with_different_names(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name / "disk").mkdir(parents=True)

@@ -96,6 +96,8 @@ def main(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("alongside: interrupted; nothing was left behind", file=sys.stderr)
         return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        raise  # as in every command
     except OSError as error:
         print(f"alongside: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
@@ -226,25 +228,30 @@ def _file_system(path: str) -> tuple[str, bool]:
 
 
 def _write(layers: list[dict[str, Any]], options: argparse.Namespace) -> None:
-    """Tables or JSON, the picture, the description."""
+    """The description, the picture, tables or JSON. Whoever reads these may leave early."""
     description = HEADER + "".join("\n" + layer.pop("toml") for layer in layers)
+    if options.out != "-":
+        _replace(Path(options.out), description)
+        print(f"alongside probe: {options.out} describes what was measured", file=sys.stderr)
+    if options.picture:
+        Path(options.picture).write_text(curves.svg(layers), encoding="utf-8")
     if options.json:
         print(json.dumps({"version": 1, "layers": layers}, indent=2))
     else:
         for layer in layers:
             _print(layer)
-    if options.picture:
-        Path(options.picture).write_text(curves.svg(layers), encoding="utf-8")
     if options.out == "-":
         print(description, end="")
-        return
-    new = Path(options.out).with_name(f".{Path(options.out).name}.{os.getpid()}")
+
+
+def _replace(file: Path, text: str) -> None:
+    """Writes a file, whole or not at all."""
+    new = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        new.write_text(description, encoding="utf-8")
-        new.replace(options.out)
+        new.write_text(text, encoding="utf-8")
+        new.replace(file)
     finally:
         new.unlink(missing_ok=True)
-    print(f"alongside probe: {options.out} describes what was measured", file=sys.stderr)
 
 
 def _print(layer: dict[str, Any]) -> None:
