@@ -10,6 +10,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from alongside.cli import info
+
 COMMAND = [sys.executable, "-m", "alongside"]
 
 APP = """
@@ -349,6 +351,10 @@ def test_info():
     done = subprocess.run([*COMMAND, "info"], capture_output=True, text=True, check=True)
     for word in ("processors", "memory", "engine", "storage layers", "default"):
         assert word in done.stdout
+
+
+def test_info_knows_mounts_by_their_names():
+    assert info.unescaped("/mnt/données\\040de\\134été") == "/mnt/données de\\été"
 
 
 def test_info_tells_the_engine_and_why():

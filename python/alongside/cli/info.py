@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import shutil
 from typing import Any
 
@@ -72,6 +73,11 @@ def _free(path: str) -> str:
         return "?"
 
 
+def unescaped(path: str) -> str:
+    """A path of /proc/mounts, where blanks and the like stand as three octal digits."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
+
+
 def _mounts() -> list[tuple[str, str, bool]]:
     """File systems with room of their own that this user can write to."""
     found: list[tuple[str, str, bool]] = []
@@ -83,7 +89,7 @@ def _mounts() -> list[tuple[str, str, bool]]:
         return []
     for line in lines:
         _, path, kind, *_ = line.split()
-        path = path.encode().decode("unicode_escape")
+        path = unescaped(path)
         if kind not in LOCAL_TYPES | SHARED_TYPES or not os.access(path, os.W_OK):
             continue
         if not os.path.isdir(path) or path.startswith(("/sys/", "/proc/")):
