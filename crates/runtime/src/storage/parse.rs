@@ -228,12 +228,14 @@ limit = [{writers = 1, bandwidth = "100MB/s"}, {writers = 3, bandwidth = 3e8}]
         refused(&format!("{layer}limit=[{{writers=1}}]"), 4, 8, "a point is written {writers");
         refused(&format!("{layer}limit=[{{writers=0, bandwidth=5}}]"), 4, 8, "at least 1");
         refused(&format!("{layer}limit=[{{writers=-1, bandwidth=5}}]"), 4, 17, "a number from 1");
+        refused(&format!("{layer}limit=[{{writers=0x10, bandwidth=5}}]"), 4, 17, "a number from 1");
         refused(&format!("{layer}limit=[{{writers=1, bandwidth=0}}]"), 4, 30, "more than 0");
         refused(&format!("{layer}limit=[{{writer=1}}]"), 4, 9, "unknown key \"writer\"");
         refused(&format!("{layer}limit=\"5GB/h\""), 4, 7, "unknown unit");
         refused(&format!("{layer}processors=\"0-x\""), 4, 12, "\"x\" is no number of a processor");
         refused(&format!("{layer}processors=[0, 0]"), 4, 16, "0 is there twice");
         refused(&format!("{layer}processors=[0, -1]"), 4, 16, "a number from 0");
+        refused(&format!("{layer}processors=[0x1]"), 4, 13, "a number from 0");
         refused(&format!("{layer}processors=[]"), 4, 12, "the list is empty");
         refused(&format!("{layer}processors=3"), 4, 12, "a list of numbers");
         refused(&format!("{layer}{layer}"), 5, 6, "two layers named \"a\"");

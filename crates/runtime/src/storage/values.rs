@@ -100,8 +100,14 @@ fn point(value: &Spanned<DeValue<'_>>) -> Result<Point, Refused> {
     }
 }
 
+/// The digits of a whole number. As hexadecimal or the like, they would be another number.
+fn decimal<'a>(value: &'a Spanned<DeValue<'_>>) -> Option<&'a str> {
+    let number = value.get_ref().as_integer().filter(|number| number.radix() == 10);
+    number.map(|number| number.as_str())
+}
+
 fn count(value: &Spanned<DeValue<'_>>) -> Result<u32, Refused> {
-    let number = value.get_ref().as_integer().and_then(|number| number.as_str().parse().ok());
+    let number = decimal(value).and_then(|number| number.parse().ok());
     number.ok_or_else(|| (value.span(), "limit: writers must be a number from 1".to_string()))
 }
 
@@ -119,8 +125,7 @@ pub(super) fn processors(value: &Spanned<DeValue<'_>>) -> Result<Vec<usize>, Ref
 fn processor_list(list: &DeArray<'_>, at: Range<usize>) -> Result<Vec<usize>, Refused> {
     let mut found = BTreeSet::new();
     for value in list.iter() {
-        let number = value.get_ref().as_integer().map(|number| number.as_str()).unwrap_or("?");
-        let number = parse_processors(number).map(|one| one[0]);
+        let number = parse_processors(decimal(value).unwrap_or("?")).map(|one| one[0]);
         match number.map(|number| (number, found.insert(number))) {
             Ok((_, true)) => {}
             Ok((number, false)) => {
