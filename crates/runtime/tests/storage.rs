@@ -10,7 +10,7 @@ use runtime::tiers::recovery;
 use runtime::trace::RecordKind;
 use runtime::{
     Constraint, DatumId, Direction, FileError, FileUse, GraphEnd, Handle, Kind, Options, Overrides,
-    Refusal, SpawnError, Storage,
+    Refusal, SpawnError, Storage, Tuning,
 };
 use support::{entered, options, Folder, Rig};
 
@@ -119,6 +119,25 @@ fn what_does_not_fit_the_fast_layer_goes_to_the_slow_one() {
     call.overrides.constraint = Some(Constraint { bandwidth: 1 << 40, ..constraint });
     let refused = rig.session.spawn(call).unwrap_err();
     assert!(matches!(refused, SpawnError::Refused(Refusal::NoLayer { .. })), "{refused}");
+}
+
+#[test]
+fn the_trace_tells_what_tuned_tasks_are_granted() {
+    for tuning in [Tuning::Adaptive, Tuning::Auto { bounds: None }] {
+        let folder = Folder::new();
+        let rig = Rig::with(layered(&folder));
+        let pipe = folder.pipe("gate");
+        let overrides = Overrides { tuning: Some(tuning), ..Overrides::default() };
+        let tuned = rig.with_overrides("io:gate", pipe.to_str().unwrap(), overrides);
+        drop(entered(&pipe));
+        rig.text(&tuned);
+        rig.drain();
+        let events = rig.session.events();
+        let granted: Vec<_> =
+            events.iter().filter(|it| it.kind == RecordKind::Granted).map(|it| it.amount).collect();
+        assert!(granted.len() == 2 && granted[0] > 0 && granted[1] == 0, "{tuning:?}: {granted:?}");
+        rig.session.stop(true);
+    }
 }
 
 #[test]

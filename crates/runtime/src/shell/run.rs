@@ -81,7 +81,9 @@ impl State {
         task.sent = Some(sent);
         task.released.clear();
         (task.releasing, task.ending) = (0, None);
-        let bandwidth = task.bandwidth;
+        let grant = self.sched.grant_of(id);
+        let bandwidth = grant.map_or(0, |(_, constraint)| constraint.bandwidth);
+        task.granted = bandwidth;
         self.trace_task(RecordKind::Sent, id, |record| {
             record.executor = executor.0;
             record.layer = layer.map_or(crate::trace::NOTHING, |layer| layer.0);

@@ -106,7 +106,8 @@ pub(crate) struct Task {
     /// What the engine does of it, if it can.
     pub(crate) builtin: Option<Builtin>,
     pub(crate) durable: bool,
-    pub(crate) bandwidth: u64,
+    /// Bandwidth that its run was granted.
+    pub(crate) granted: u64,
     /// Bytes that it said it needs on its layer.
     pub(crate) size: u64,
     pub(crate) sent: Option<Sent>,

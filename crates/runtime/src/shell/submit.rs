@@ -221,7 +221,6 @@ impl State {
     ) -> Result<Spawned, SpawnError> {
         let spec = self.task_spec(shared, &call)?;
         let now = exec::now_ns();
-        let bandwidth = spec.constraint.bandwidth;
         let renamed = call.overrides.name.clone();
         let taken = self.sched.submit(now, &spec, &mut self.out).map_err(SpawnError::Refused)?;
         let id = taken.task;
@@ -247,7 +246,7 @@ impl State {
             returns,
             builtin: call.builtin,
             durable,
-            bandwidth,
+            granted: 0,
             size: spec.constraint.size,
             sent: None,
             released: SmallVec::new(),

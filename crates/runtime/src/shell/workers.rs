@@ -272,7 +272,7 @@ impl State {
     /// A task gives its grant back, and stays at its executor.
     pub(crate) fn leave_layer(&mut self, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
-        let bandwidth = task.bandwidth;
+        let bandwidth = task.granted;
         if let Some(layer) = task.sent.as_mut().and_then(|sent| sent.layer.take()) {
             self.grant(layer, |granted| {
                 granted.bandwidth -= bandwidth;
