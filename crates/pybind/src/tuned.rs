@@ -43,9 +43,13 @@ pub(crate) fn read_learned(path: PathBuf) -> PyResult<Vec<LearnedLine>> {
 
 /// Writes a file, whole or not at all; what it had of other functions and layers stays.
 #[pyfunction]
-pub(crate) fn write_learned(path: PathBuf, learned: Vec<LearnedLine>) -> PyResult<()> {
+pub(crate) fn write_learned(
+    py: Python<'_>,
+    path: PathBuf,
+    learned: Vec<LearnedLine>,
+) -> PyResult<()> {
     let all: Vec<Learned> = learned.into_iter().map(loaded).collect();
-    runtime::write_learned(&path, &all).map_err(StorageError::new_err)
+    py.detach(|| runtime::write_learned(&path, &all)).map_err(StorageError::new_err)
 }
 
 /// What tuning does for one function on one layer. Bandwidths in bytes/s, times in nanoseconds.

@@ -7,17 +7,24 @@
 //! the bytes that they moved. `size_class` is the number of binary digits of the declared size.
 
 use std::fmt::Write;
-use std::io::ErrorKind;
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use sched::{Entry, Learned};
 use serde_json::Value;
 
+use crate::lock;
+
 /// The format that is read and written.
 const FORMAT: u64 = 1;
 /// Binary digits of the largest size.
 const SIZE_CLASS_MAX: u64 = 64;
+/// Files that this process wrote.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// The registries in a file; none where there is no file.
 ///
@@ -86,25 +93,66 @@ fn number(of: &Value, name: &str, least: u64, most: u64) -> Result<u64, String> 
     number.ok_or_else(|| format!("\"{name}\" has to be a whole number from {least} to {most}"))
 }
 
-/// Writes a file, whole or not at all; what it had of other functions and layers stays.
+/// Writes a file, whole or not at all; what it had of other functions and layers stays, also what
+/// other sessions write at the same time.
 ///
 /// # Errors
-/// A sentence that names the file and says why it cannot be written.
+/// A sentence that names the file and says why it cannot be written: also that it is there and
+/// cannot be read.
 pub fn write_learned(path: &Path, learned: &[Learned]) -> Result<(), String> {
-    // If it cannot be read now, it could at the start, or the session would not have begun.
-    let mut all = read_learned(path).unwrap_or_default();
+    let turn = Turn::take(path).map_err(|error| error.to_string());
+    let written = turn.and_then(|_turn| merge(path, learned));
+    written.map_err(|why| format!("{}: what was learned cannot be written: {why}", path.display()))
+}
+
+/// Only one writes a file at a time: who has the lock of the one beside it, which is there only
+/// meanwhile.
+struct Turn {
+    beside: PathBuf,
+    file: File,
+}
+
+impl Turn {
+    fn take(path: &Path) -> io::Result<Turn> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".lock");
+        let beside = PathBuf::from(beside);
+        loop {
+            let file = File::options().write(true).create(true).truncate(false).open(&beside)?;
+            // Where there are no locks, one of two who write at once may be lost.
+            let _ = lock::lock(&file);
+            // Whoever had it before has removed it: the next ones lock another.
+            let ours = file.metadata()?.ino();
+            if std::fs::metadata(&beside).is_ok_and(|there| there.ino() == ours) {
+                return Ok(Turn { beside, file });
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // One that is left is used by the next.
+        let _ = std::fs::remove_file(&self.beside);
+        lock::unlock(&self.file);
+    }
+}
+
+fn merge(path: &Path, learned: &[Learned]) -> Result<(), String> {
+    let mut all = read_learned(path)?;
     for one in learned {
         all.retain(|old| key(old) != key(one));
         all.push(one.clone());
     }
     let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.tmp", std::process::id()));
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    temporary.push(format!(".{}-{number}.tmp", std::process::id()));
     let written =
         std::fs::write(&temporary, json(&all)).and_then(|()| std::fs::rename(&temporary, path));
     written.map_err(|error| {
         // It may not be there; the first error counts.
         let _ = std::fs::remove_file(&temporary);
-        format!("{}: what was learned cannot be written: {error}", path.display())
+        error.to_string()
     })
 }
 
@@ -148,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back_and_what_is_there_of_others_stays() {
-        let folder = tempfile();
+        let folder = tempfile("merged");
         let path = folder.join("learned.json");
         assert_eq!(read_learned(&path), Ok(vec![]));
         write_learned(&path, &[learned("one", 1), learned("two", 5)]).unwrap();
@@ -158,8 +206,43 @@ mod tests {
         std::fs::remove_dir_all(folder).unwrap();
     }
 
-    fn tempfile() -> std::path::PathBuf {
-        let folder = std::env::temp_dir().join(format!("alongside-learned-{}", std::process::id()));
+    #[test]
+    fn those_who_write_at_once_lose_nothing_of_each_other() {
+        const WRITERS: usize = 8;
+        let folder = tempfile("at-once");
+        let path = folder.join("learned.json");
+        let start = std::sync::Barrier::new(WRITERS);
+        std::thread::scope(|scope| {
+            for number in 0..WRITERS {
+                let (path, start) = (&path, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    for at in 0..4 {
+                        write_learned(path, &[learned(&format!("{number} {at}"), 1)]).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(read_learned(&path).unwrap().len(), 4 * WRITERS);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_written_over() {
+        let folder = tempfile("newer");
+        let path = folder.join("learned.json");
+        let newer = "{\"format\": 2, \"learned\": [\"of a later version\"]}";
+        std::fs::write(&path, newer).unwrap();
+        let why = write_learned(&path, &[learned("one", 1)]).unwrap_err();
+        assert!(why.contains("cannot be written") && why.contains("format 2"), "{why}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), newer);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    fn tempfile(name: &str) -> std::path::PathBuf {
+        let name = format!("alongside-learned-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         folder
     }

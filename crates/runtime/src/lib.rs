@@ -18,6 +18,7 @@ mod fork;
 pub mod futures;
 mod learned;
 mod line;
+mod lock;
 pub mod machine;
 mod moving;
 mod naming;

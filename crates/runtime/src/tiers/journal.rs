@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -33,14 +32,7 @@ fn options() -> OpenOptions {
 /// Takes the lock of a session's folder. `None`: somebody has it.
 fn lock(folder: &Path) -> io::Result<Option<File>> {
     let file = options().create(true).open(folder.join(LOCK))?;
-    // SAFETY: a system call on a descriptor that is open.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-        return Ok(Some(file));
-    }
-    match io::Error::last_os_error() {
-        error if error.raw_os_error() == Some(libc::EWOULDBLOCK) => Ok(None),
-        error => Err(error),
-    }
+    Ok(crate::lock::try_lock(&file)?.then_some(file))
 }
 
 fn taken(folder: &Path) -> io::Error {
