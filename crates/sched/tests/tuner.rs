@@ -359,11 +359,29 @@ fn what_was_learned_is_not_learned_again() {
     assert_eq!(second.tuned().progress, Progress::Chosen { constraint: 25 });
     assert_eq!(second.tuned().epochs, []);
     assert_eq!(second.driver.sched.learned(), learned);
-    let mut narrow = Learning::new(20, 4);
-    narrow.driver.sched.load(learned);
-    narrow.submit(&auto(&narrow.driver), 4);
-    let learns = matches!(narrow.tuned().progress, Progress::Learning { constraint: 5, .. });
-    assert!(learns, "no layer of 20 grants 25");
+}
+
+#[test]
+fn how_many_at_once_was_learned_holds_for_another_measurement_of_the_layer() {
+    let mut learning = Learning::new(100, 4);
+    learning.submit(&auto(&learning.driver), 40);
+    for mean in [100, 50, 40] {
+        learning.group(mean);
+    }
+    let learned = learning.driver.sched.learned();
+    assert_eq!(learned[0].entries, [entry(25, 4, 100), entry(50, 2, 50)]);
+    for (bandwidth, constraints) in [(99, [24, 49]), (101, [25, 50]), (20, [5, 10])] {
+        let mut again = Learning::new(bandwidth, 4);
+        again.driver.sched.load(learned.clone());
+        again.submit(&auto(&again.driver), 40);
+        let [four, two] = constraints;
+        assert_eq!(again.tuned().registry, [entry(four, 4, 100), entry(two, 2, 50)]);
+        assert_eq!(again.tuned().epochs, []);
+    }
+    let mut fewer = Learning::new(100, 2);
+    fewer.driver.sched.load(learned);
+    fewer.submit(&auto(&fewer.driver), 40);
+    assert_eq!(fewer.tuned().registry, [entry(50, 2, 50)], "four cannot run at once");
 }
 
 #[test]

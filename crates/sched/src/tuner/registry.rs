@@ -15,19 +15,25 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// A registry that was saved, as far as it is about what may be tried now: what the layer
-    /// cannot grant and what is out of bounds is left out, and so is what let another number of
-    /// tasks run at once than it would here.
+    /// A registry that was saved, as far as it is about what may be tried now: what is out of
+    /// bounds is left out, and so is what let another number of tasks run at once than it would
+    /// here. Without bounds it is this number that was learned: its constraint is a share of the
+    /// layer's bandwidth, which may have been measured anew since.
     pub(crate) fn loaded(entries: &[Entry], ground: &Ground, bounds: Option<Bounds>) -> Registry {
         let mut registry = Registry::default();
-        let sound = |entry: &&Entry| {
-            let within = |bounds: Bounds| (bounds.min..=bounds.max).contains(&entry.constraint);
+        let fits = |entry: &Entry| {
             (1..=ground.bandwidth).contains(&entry.constraint)
-                && bounds.is_none_or(within)
                 && entry.most == most(ground, entry.constraint)
-                && entry.tasks > 0
         };
-        entries.iter().filter(sound).for_each(|entry| registry.add(*entry));
+        for mut entry in entries.iter().copied().filter(|entry| entry.tasks > 0) {
+            if bounds.is_none() && !fits(&entry) {
+                entry.constraint = ground.bandwidth / u64::from(entry.most.max(1));
+            }
+            let within = |bounds: Bounds| (bounds.min..=bounds.max).contains(&entry.constraint);
+            if fits(&entry) && bounds.is_none_or(within) {
+                registry.add(entry);
+            }
+        }
         registry
     }
 
