@@ -202,7 +202,7 @@ class Body:
         arriving.templates = self.values
         arriving.places = []
         arriving.paths = self.paths = list[tuple[serial.Place, str]]()
-        for real, limiter in job.places():
+        for real, limiter, _ in job.places():
             arriving.places.append(real)
             if limiter is not None:
                 self.limiters[real] = limiter

@@ -159,10 +159,12 @@ LAYER_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS}
 
 
 def layer_errno(error: BaseException, job: _native.Assignment) -> int:
-    """Why the storage layer of a task may be to blame for its failure; 0: it is not."""
+    """Why the layer that a task writes to may be to blame for its failure; 0: it is not."""
     if not job.uses_files:
         return 0
-    places = {place for place, _ in job.places()}
+    places = {place for place, _, written in job.places() if written}
+    if not places:
+        return 0
     for one in _with_causes(error):
         if isinstance(one, OSError):
             if one.errno in LAYER_ERRORS and _is_below(one.filename, places):
@@ -184,7 +186,7 @@ def _with_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _is_below(name: Any, places: set[str]) -> bool:
-    """Whether a file may be one of these, or in one of them."""
+    """Whether a file may be one of these, or in one of them: reads and writes give no name."""
     if not isinstance(name, (str, bytes)):
         return name is None
     text = os.fsdecode(name)

@@ -1,5 +1,6 @@
 """Files on the layer of the grant: where they are, how they come home, what a crash leaves."""
 
+import errno
 import json
 import os
 import signal
@@ -292,6 +293,51 @@ def test_a_layer_that_is_full_sends_the_task_to_the_next(tmp_path, monkeypatch):
         assert not left_in(tmp_path)
     finally:
         subprocess.run(["umount", small], check=True)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_an_input_that_cannot_be_read_takes_no_layer_down(storage, tmp_path, named):
+    Path("slow/bad").touch()
+
+    @al.io(on_failure="cancel_dependents")
+    def convert(source: al.FileIn, target: al.FileOut):
+        Path(target).touch()
+        raise OSError(errno.EIO, "bad sector", source if named else None)
+
+    with al.Session(workers=1, io_executors=1, storage=storage) as session:
+        failed = convert("slow/bad", "slow/converted")
+        with pytest.raises(OSError, match="bad sector"):
+            failed.result(LONG)
+        assert session.statistics().displaced == (0 if named else 2), "reads give no name"
+        assert save("slow/other", "1").result(LONG).startswith(str(tmp_path / "fast"))
+    assert (tmp_path / "slow/other").read_text() == "1"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
+def test_a_layer_that_takes_no_files_is_down_until_it_does(tmp_path, monkeypatch, until):
+    monkeypatch.chdir(tmp_path)
+    fast = tmp_path / "frail"
+    fast.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", fast], check=True)
+    try:
+        storage = describe(tmp_path, fast=fast)
+        with al.Session(workers=1, io_executors=1, storage=storage) as session:
+
+            def saved_on():
+                return Path(save("slow/x", "1").result(LONG)).relative_to(tmp_path).parts[0]
+
+            def is_passed_by():
+                before = session.statistics().displaced
+                return saved_on() == "slow" and session.statistics().displaced == before
+
+            assert saved_on() == "frail"
+            subprocess.run(["mount", "-o", "remount,ro", fast], check=True)
+            until(is_passed_by)
+            subprocess.run(["mount", "-o", "remount,rw", fast], check=True)
+            until(lambda: saved_on() == "frail")
+        assert not left_in(tmp_path)
+    finally:
+        subprocess.run(["umount", fast], check=True)
 
 
 def command(*arguments, cwd):

@@ -67,6 +67,8 @@ pub struct Path<'a> {
     pub bytes: &'a [u8],
     /// Which of the shared limiters its reads and writes pass through.
     pub limiter: Option<u32>,
+    /// The task writes it.
+    pub written: bool,
 }
 
 /// What a value of a stream costs of the credit of its producer: its bytes, within limits.
@@ -365,7 +367,8 @@ fn get_mode(from: &mut Reader<'_>) -> Result<InputMode, Malformed> {
 }
 
 fn get_path<'a>(from: &mut Reader<'a>) -> Result<Path<'a>, Malformed> {
-    Ok(Path { bytes: from.bytes()?, limiter: from.option(Reader::u32)? })
+    let (bytes, limiter) = (from.bytes()?, from.option(Reader::u32)?);
+    Ok(Path { bytes, limiter, written: from.bool()? })
 }
 
 impl<'a> Run<'a> {
@@ -385,6 +388,7 @@ impl<'a> Run<'a> {
         out.list(&self.paths, |out, path| {
             out.bytes(path.bytes);
             out.option(path.limiter, Writer::u32);
+            out.bool(path.written);
         });
         out.u32(self.returns);
         out.list(&self.writes, |out, index| out.u32(*index));

@@ -69,7 +69,7 @@ proptest! {
         (task, attempt, claim, function) in any::<(u64, u32, u64, u64)>(),
         arguments in owned(),
         inputs in vec((mode(), owned()), 0..9),
-        paths in vec((vec(any::<u8>(), 0..40), option::of(any::<u32>())), 0..6),
+        paths in vec((vec(any::<u8>(), 0..40), option::of(any::<u32>()), any::<bool>()), 0..6),
         returns in any::<u32>(),
         writes in vec(any::<u32>(), 0..6),
         durable in any::<bool>(),
@@ -84,7 +84,14 @@ proptest! {
             function,
             arguments: arguments.blob(),
             inputs: inputs.iter().map(|(mode, blob)| (*mode, blob.blob())).collect(),
-            paths: paths.iter().map(|(bytes, limiter)| Path { bytes, limiter: *limiter }).collect(),
+            paths: paths
+                .iter()
+                .map(|(bytes, limiter, written)| Path {
+                    bytes,
+                    limiter: *limiter,
+                    written: *written,
+                })
+                .collect(),
             returns,
             writes: List::from_vec(writes),
             durable,

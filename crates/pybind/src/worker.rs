@@ -212,15 +212,15 @@ impl Assignment {
         Ok(((data, buffers), mode == InputMode::Shared))
     }
 
-    /// The real places of its files, each with its limiter or None.
-    fn places(&self, py: Python<'_>) -> PyResult<Vec<(Py<PyAny>, Option<Limiter>)>> {
+    /// The real places of its files, each with its limiter or None, and whether it writes it.
+    fn places(&self, py: Python<'_>) -> PyResult<Vec<(Py<PyAny>, Option<Limiter>, bool)>> {
         let inner = self.inner();
         let mut places = Vec::new();
         for path in inner.run().paths {
             let text = std::ffi::OsStr::from_bytes(path.bytes).into_pyobject(py)?;
             let limiter =
                 path.limiter.map(|number| Limiter::new(self.worker.limiters().writer(number)));
-            places.push((text.into_any().unbind(), limiter));
+            places.push((text.into_any().unbind(), limiter, path.written));
         }
         Ok(places)
     }

@@ -492,8 +492,6 @@ pub enum Event {
         executor: ExecutorId,
         /// How long the body ran, in nanoseconds.
         ran: u64,
-        /// Whether the layer is down for everybody.
-        down: bool,
         /// What the task fails of if no other layer could ever take it: as [`Cause::Raised`].
         failure: Arc<[u8]>,
     },

@@ -54,7 +54,6 @@ impl Sched {
         &mut self,
         task: TaskId,
         executor: ExecutorId,
-        down: bool,
         failure: Arc<[u8]>,
         out: &mut Vec<Instruction>,
     ) {
@@ -69,9 +68,6 @@ impl Sched {
         self.take_off(task, executor, None);
         let record = self.live(task);
         layer.into_iter().for_each(|layer| record.failed_on.insert(layer));
-        if let Some(layer) = layer.filter(|_| down) {
-            self.layer_down(layer);
-        }
         if abandoned {
             self.after_time_out(task, out);
         } else {

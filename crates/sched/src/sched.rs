@@ -331,8 +331,8 @@ impl Sched {
             Event::LayerCapacity { layer, bytes } => self.layer_capacity(layer, bytes),
             Event::LayerDown { layer } => self.layer_down(layer),
             Event::LayerUp { layer } => self.layer_up(layer),
-            Event::Unplaced { task, executor, down, failure, .. } => {
-                self.unplaced(task, executor, down, failure, out);
+            Event::Unplaced { task, executor, failure, .. } => {
+                self.unplaced(task, executor, failure, out);
             }
             Event::Tick => {}
         }

@@ -23,10 +23,10 @@ fn a_task_that_its_layer_failed_goes_to_the_next_and_never_back() {
     let mut driver = two_layers();
     let task = driver.submit(driver.io("w", 1, 10));
     assert_eq!(task.out, [run_at(task.id, E0, 1, Some(0))]);
-    assert_eq!(driver.unplaced(task.id, E0, false), [run_at(task.id, E0, 2, Some(1))]);
+    assert_eq!(driver.unplaced(task.id, E0), [run_at(task.id, E0, 2, Some(1))]);
     let other = driver.submit(driver.io("w", 1, 10));
     assert_eq!(other.out, [run_at(other.id, E0, 1, Some(0))], "the others still try it");
-    let out = driver.unplaced(task.id, E0, false);
+    let out = driver.unplaced(task.id, E0);
     assert_eq!(cause(&out), Some(Cause::Raised(Arc::from(*b"no space"))));
 }
 
@@ -34,7 +34,8 @@ fn a_task_that_its_layer_failed_goes_to_the_next_and_never_back() {
 fn a_layer_that_is_down_takes_nothing_until_it_is_up() {
     let mut driver = two_layers();
     let first = driver.submit(driver.io("w", 1, 10));
-    assert_eq!(driver.unplaced(first.id, E0, true), [run_at(first.id, E0, 2, Some(1))]);
+    assert_eq!(driver.unplaced(first.id, E0), [run_at(first.id, E0, 2, Some(1))]);
+    assert_eq!(driver.event(Event::LayerDown { layer: LayerId(0) }), []);
     let second = driver.submit(driver.io("w", 1, 10));
     assert_eq!(second.out, [run_at(second.id, E0, 1, Some(1))]);
     assert_eq!(driver.event(Event::LayerUp { layer: LayerId(0) }), []);

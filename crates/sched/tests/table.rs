@@ -105,7 +105,8 @@ fn layers_fail(driver: &mut Driver) {
     let on_failure = sched::OnFailure::Ignore;
     let ignored = TaskSpec { layer: Some(LayerId(1)), on_failure, ..driver.io("io", 10, 0) };
     let ignored = driver.submit(ignored);
-    driver.unplaced(moved.id, E0, true);
+    driver.unplaced(moved.id, E0);
+    driver.event(sched::Event::LayerDown { layer: LayerId(1) });
     driver.done(moved.id, E0);
     for task in [moved, failed, ignored] {
         driver.listen(task.id);

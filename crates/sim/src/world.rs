@@ -546,15 +546,17 @@ impl<'a> World<'a> {
         self.report.unplaced += 1;
         let id = self.task(task).id;
         self.task_mut(task).failed_on.push(layer);
-        if down {
-            self.checks.files.set_down(layer, true);
-        }
         // One whose time is up counts as a run that failed.
         let late = self.sched.state(id) == Some(sched::State::Abandoned);
         self.task_mut(task).failed_runs += u32::from(late);
         self.checks.back(task, self.now);
         let failure = Arc::from(crate::executor::UNPLACED);
-        self.drive(Event::Unplaced { task: id, executor, ran, down, failure })
+        self.drive(Event::Unplaced { task: id, executor, ran, failure })?;
+        if down {
+            self.checks.files.set_down(layer, true);
+            self.drive(Event::LayerDown { layer })?;
+        }
+        Ok(())
     }
 
     fn run_fails(&mut self, task: usize, executor: ExecutorId, ran: u64) -> Result<(), Fault> {

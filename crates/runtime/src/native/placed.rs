@@ -261,16 +261,19 @@ impl Placed {
         self.files.writes_on(id, self.uses(id), layer)
     }
 
-    /// A layer is down: it is tried until it works again.
-    pub(super) fn layer_failed(&self, layer: LayerId) {
+    /// A task failed on a layer, which need not be to blame: if it is, it is down until it works
+    /// again.
+    pub(super) fn doubt(&self, layer: LayerId) {
         let Some(tiers) = &self.tiers else { return };
-        let shared = Weak::clone(&tiers.shared);
-        let up = move || {
-            if let Some(shared) = shared.upgrade() {
-                shared.with_core(|core| core.layer_up(layer));
-            }
+        let tell = |down: bool| {
+            let shared = Weak::clone(&tiers.shared);
+            Box::new(move || {
+                if let Some(shared) = shared.upgrade() {
+                    shared.with_core(|core| core.layer_is(layer, down));
+                }
+            })
         };
-        tiers.keeper.try_again(layer.0 as usize, Box::new(up));
+        tiers.keeper.doubt(layer.0 as usize, tell(true), tell(false));
     }
 
     /// A body is over: what it wrote goes into the catalog, and then the task is finished. `false`:

@@ -1,7 +1,5 @@
 //! Layers that fail: the task goes to another, and the layer is tried again later.
 
-use std::sync::Arc;
-
 use sched::{Event, LayerId, Outcome, TaskId};
 
 use super::staged::Ending;
@@ -21,14 +19,13 @@ impl State {
         let Outcome::Raised(failure) = outcome else {
             return Some(Ending { executor, id, run, outcome, attempt });
         };
-        let full = is_full(errno);
         self.take_back(id);
         self.totals.displaced += 1;
         let ran = run.ns();
-        let unplaced = Event::Unplaced { task: id, executor, ran, down: !full, failure };
+        let unplaced = Event::Unplaced { task: id, executor, ran, failure };
         self.sched.handle(exec::now_ns(), unplaced, &mut self.out);
-        if !full {
-            self.layer_failed(layer);
+        if !is_full(errno) {
+            self.doubt(layer);
         }
         None
     }
@@ -38,13 +35,17 @@ impl State {
         self.tasks.get(id).is_some_and(|task| self.files.writes_on(id, &task.files, layer))
     }
 
-    /// A layer is down: it is tried until it works again.
-    fn layer_failed(&mut self, layer: LayerId) {
+    /// A task failed on a layer, which need not be to blame: an error has no name where the task
+    /// reads and writes files that are open. If it is, it is down until it works again.
+    fn doubt(&self, layer: LayerId) {
         let Some(tiers) = &self.tiers else { return };
-        let up = tiers.later(move |_, state, ()| {
-            let up = Event::LayerUp { layer };
-            state.sched.handle(exec::now_ns(), up, &mut state.out);
-        });
-        Arc::clone(&tiers.keeper).try_again(layer.0 as usize, Box::new(|| up(())));
+        let tell = |event: Event| {
+            let told = tiers.later(move |_, state: &mut State, ()| {
+                state.sched.handle(exec::now_ns(), event, &mut state.out);
+            });
+            Box::new(move || told(()))
+        };
+        let (down, up) = (Event::LayerDown { layer }, Event::LayerUp { layer });
+        tiers.keeper.doubt(layer.0 as usize, tell(down), tell(up));
     }
 }

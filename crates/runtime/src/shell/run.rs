@@ -166,9 +166,10 @@ impl State {
                 writes.push(position as u32);
             }
         }
-        let paths = copies.iter().map(|copy| Path {
+        let paths = copies.iter().zip(&task.files).map(|(copy, (_, way))| Path {
             bytes: copy.place.as_os_str().as_bytes(),
             limiter: self.limiter_of(copy),
+            written: way.writes(),
         });
         let mut run = Run {
             task: id.to_bits(),

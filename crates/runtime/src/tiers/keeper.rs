@@ -14,6 +14,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::disk::{available, called_off, carry_out, takes_files};
 use super::{tree, Hold, Journal, Limits};
+use crate::placing::is_full;
 
 /// A copy that a task made.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub(crate) struct Made {
 
 /// What comes after a commit: the lengths of the copies, or why it failed.
 type AfterCommit = Box<dyn FnOnce(Result<Vec<u64>, String>) + Send>;
+/// What comes after a layer was tried.
+type AfterTry = Box<dyn FnOnce() + Send>;
 /// What comes after a move.
 type AfterMove = Box<dyn FnOnce(io::Result<()>) + Send>;
 
@@ -211,17 +214,20 @@ impl Keeper {
         self.inner.deletes.push(place);
     }
 
-    /// Tries a layer that failed, again and again, until a file can be written there: `up` is
-    /// told.
-    pub(crate) fn try_again(&self, layer: usize, up: Box<dyn FnOnce() + Send>) {
+    /// A layer may have failed: it is tried. If no file can be written there `down` is told, and it
+    /// is tried again and again until one can: `up` is told.
+    pub(crate) fn doubt(&self, layer: usize, down: AfterTry, up: AfterTry) {
         let inner = Arc::clone(&self.inner);
         if !inner.down.lock().0.insert(layer) {
             return; // somebody is at it
         }
-        let body = move || try_layer(&inner, layer, up);
-        // Without the thread the layer stays down until the session ends.
-        if let Ok(thread) = std::thread::Builder::new().name("alongside-try".into()).spawn(body) {
-            self.threads.lock().push(thread);
+        let body = move || try_layer(&inner, layer, down, up);
+        let mut threads = self.threads.lock();
+        threads.retain(|thread| !thread.is_finished());
+        match std::thread::Builder::new().name("alongside-try".into()).spawn(body) {
+            Ok(thread) => threads.push(thread),
+            // The next task that it fails asks again.
+            Err(_) => drop(self.inner.down.lock().0.remove(&layer)),
         }
     }
 
@@ -310,7 +316,19 @@ fn delete_all(inner: &Inner) {
     }
 }
 
-fn try_layer(inner: &Inner, layer: usize, up: Box<dyn FnOnce() + Send>) {
+/// Whether a layer works, as far as can be seen. One that is full does.
+fn works(inner: &Inner, layer: usize) -> bool {
+    let folder = inner.folders.get(layer).and_then(Option::as_ref);
+    let failed = folder.and_then(|folder| takes_files(folder).err());
+    failed.is_none_or(|error| error.raw_os_error().is_some_and(is_full))
+}
+
+fn try_layer(inner: &Inner, layer: usize, down: AfterTry, up: AfterTry) {
+    if works(inner, layer) {
+        inner.down.lock().0.remove(&layer);
+        return;
+    }
+    down();
     let mut pause = TRY_FIRST;
     loop {
         let mut down = inner.down.lock();
@@ -322,8 +340,7 @@ fn try_layer(inner: &Inner, layer: usize, up: Box<dyn FnOnce() + Send>) {
         }
         drop(down);
         pause = (pause * 2).min(TRY_MOST);
-        let folder = inner.folders.get(layer).and_then(Option::as_ref);
-        if folder.is_some_and(|folder| takes_files(folder).is_ok()) {
+        if works(inner, layer) {
             inner.down.lock().0.remove(&layer);
             return up();
         }

@@ -152,9 +152,9 @@ impl Driver {
         self.event(Event::Ended { task, executor, outcome, ran: 10 })
     }
 
-    pub fn unplaced(&mut self, task: TaskId, executor: ExecutorId, down: bool) -> Vec<Instruction> {
+    pub fn unplaced(&mut self, task: TaskId, executor: ExecutorId) -> Vec<Instruction> {
         let failure = Arc::from(*b"no space");
-        self.event(Event::Unplaced { task, executor, ran: 5, down, failure })
+        self.event(Event::Unplaced { task, executor, ran: 5, failure })
     }
 
     pub fn file_at(

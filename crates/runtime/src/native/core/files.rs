@@ -66,9 +66,12 @@ impl Core {
         self.tell_all(told);
     }
 
-    /// A layer that was down works again.
-    pub(in crate::native) fn layer_up(&mut self, layer: LayerId) {
-        self.tell_all([Event::LayerUp { layer }]);
+    /// A layer is down, or works again.
+    pub(in crate::native) fn layer_is(&mut self, layer: LayerId, down: bool) {
+        self.tell_all([match down {
+            true => Event::LayerDown { layer },
+            false => Event::LayerUp { layer },
+        }]);
     }
 
     fn tell_all(&mut self, events: impl IntoIterator<Item = Event>) {
@@ -125,11 +128,10 @@ impl Core {
         self.placed.end(id, None);
         let record = self.tasks[id.0.index as usize].as_deref_mut();
         record.expect("the scheduler knows it").again();
-        let (executor, down) = (self.io.id, !is_full(errno));
-        let unplaced = Event::Unplaced { task: id, executor, ran, down, failure: payload(errno) };
-        self.tell_all([unplaced]);
-        if down {
-            self.placed.layer_failed(layer);
+        let (executor, failure) = (self.io.id, payload(errno));
+        self.tell_all([Event::Unplaced { task: id, executor, ran, failure }]);
+        if !is_full(errno) {
+            self.placed.doubt(layer);
         }
         true
     }
