@@ -136,6 +136,8 @@ pub(crate) struct File {
     pub(crate) scratch: bool,
     /// The length of what is at its own path, as far as it is known.
     pub(crate) home_bytes: u64,
+    /// The scheduler was told where it is, and counts its bytes there.
+    pub(crate) counted: bool,
     /// The current version, if it is not at its own path.
     pub(crate) current: Option<Copy>,
     /// A task changes it where it is, or failed at that.
@@ -354,6 +356,7 @@ impl Files {
             scratch: self.is_scratch(&home),
             home,
             home_bytes: 0,
+            counted: false,
             current: None,
             changing: false,
             next: None,

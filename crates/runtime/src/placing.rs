@@ -172,6 +172,7 @@ impl Files {
             file.in_place = None;
             let staged = copy.staged;
             file.stands |= staged.is_none() && !file.scratch;
+            file.counted |= file.managed;
             copy.bytes = sizes.next().unwrap_or_default();
             let (layer, bytes) = (copy.layer, copy.bytes);
             if staged.is_none() {
@@ -226,11 +227,14 @@ impl Files {
     }
 
     /// Others use the devices too: what is available there, and what files of the session take up
-    /// already, is all that the session can use.
+    /// already, is all that the session can use. Those at their own paths are among them once the
+    /// scheduler counts them.
     pub(crate) fn room(&self, free: &[Option<u64>]) -> Vec<Event> {
         let mut own = vec![0u64; free.len()];
         for (_, file) in self.all() {
-            for copy in file.current.iter().chain(&file.near).chain(&file.stale) {
+            let home = (file.counted && file.current.is_none()).then(|| file.at_home());
+            let away = file.current.iter().chain(&file.near).chain(&file.stale);
+            for copy in away.chain(&home) {
                 if let Some(layer) = copy.layer {
                     own[layer.0 as usize] += copy.bytes;
                 }
@@ -335,4 +339,60 @@ pub(crate) fn settle(
         let _ = swept.and_then(|()| journal.delete());
     }
     unsettled
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::storage::Storage;
+
+    const SLOW: Option<LayerId> = Some(LayerId(1));
+
+    fn layered() -> Files {
+        let text = "[[layer]]\nname='fast'\npath='/fast'\nbandwidth='2MB/s'\n\
+                    [[layer]]\nname='slow'\npath='/slow'\nbandwidth='1MB/s'\n";
+        Files::new(&Storage::parse(text, Path::new("/storage.toml")).unwrap().layers)
+    }
+
+    fn file(files: &mut Files, number: u64, home: &str) -> DatumId {
+        let (datum, key) = (DatumId::from_bits(number), Files::key(Path::new(home)).unwrap());
+        files.add(datum, &key, PathKind::File);
+        datum
+    }
+
+    fn usable(files: &Files, free: u64) -> Option<u64> {
+        let told = files.room(&[None, Some(free)]);
+        let [_, Event::LayerCapacity { layer, bytes }] = told[..] else { panic!("{told:?}") };
+        assert_eq!(Some(layer), SLOW);
+        bytes
+    }
+
+    #[test]
+    fn what_came_home_is_not_counted_twice() {
+        let mut files = layered();
+        let made = file(&mut files, 1, "/slow/made");
+        let moved = file(&mut files, 2, "/slow/moved");
+        // What was there before is not counted at all.
+        let found = file(&mut files, 3, "/slow/found");
+        files.get_mut(found).unwrap().home_bytes = 50;
+        let copy = |place: &str, layer, staged, bytes| Copy {
+            place: place.into(),
+            layer,
+            staged: Some(FileId(staged)),
+            bytes,
+        };
+        let fast = copy("/fast/2", Some(LayerId(0)), 2, 0);
+        let at_home = files.get(made).unwrap().at_home();
+        let wrote = vec![(made, at_home), (moved, fast)];
+        files.take_over(wrote, Some(vec![200, 30]));
+        assert_eq!(usable(&files, 400), Some(600));
+        let current = files.get(moved).unwrap().current.clone().unwrap();
+        assert!(files.came_home(moved, current).is_some());
+        assert_eq!(usable(&files, 370), Some(600));
+        // A newer version elsewhere: the old one at home is in the way as others' files are.
+        files.take_over(vec![(made, copy("/fast/4", Some(LayerId(0)), 4, 0))], Some(vec![1]));
+        assert_eq!(usable(&files, 370), Some(400));
+    }
 }
