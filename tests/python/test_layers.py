@@ -68,6 +68,11 @@ def extend(path: al.FileInOut, text):
     return path
 
 
+@al.io(bandwidth="1MB/s", size="1kB")
+def fill(path: al.DirOut):
+    (Path(path) / "part").write_text("of it")
+
+
 def test_a_file_is_on_the_fast_layer_and_comes_home(storage, tmp_path, until):
     with al.Session(workers=1, storage=storage):
         place = save("slow/deep/er/a.txt", "one").result(LONG)
@@ -374,6 +379,10 @@ KILLED = """
 @pytest.fixture
 def killed(storage, tmp_path):
     """A session that was killed; its folder."""
+    return kill_session(tmp_path)
+
+
+def kill_session(tmp_path):
     for name in ("old", "other"):
         (tmp_path / "slow" / name).write_text("older")
     program = subprocess.Popen(
@@ -416,6 +425,29 @@ def test_what_is_lost_is_told_and_the_rest_recovered(killed, tmp_path):
     assert (tmp_path / "slow/new/4").read_text() == "4"
     assert command("recover", "--discard", killed, cwd=tmp_path).returncode == 1
     assert not left_in(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts folders")
+def test_files_come_home_between_two_mounts_of_one_file_system(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    storage = describe(tmp_path)
+    for name in ("fast", "slow"):
+        (tmp_path / "disk" / name).mkdir(parents=True)
+        subprocess.run(["mount", "--bind", f"disk/{name}", name], check=True)
+    try:
+        assert Path("fast").stat().st_dev == Path("slow").stat().st_dev
+        with al.Session(workers=1, storage=storage):
+            save("slow/a", "1").result(LONG)
+            fill("slow/deep/folder").result(LONG)
+        assert (tmp_path / "slow/a").read_text() == "1"
+        assert (tmp_path / "slow/deep/folder/part").read_text() == "of it"
+        assert not left_in(tmp_path)
+        recovered = command("recover", kill_session(tmp_path), cwd=tmp_path)
+        assert recovered.returncode == 0, recovered
+        assert (tmp_path / "slow/old").read_text() == "newer"
+        assert not left_in(tmp_path)
+    finally:
+        subprocess.run(["umount", "fast", "slow"], check=True)
 
 
 def test_a_file_that_cannot_come_home_is_kept(storage, tmp_path):

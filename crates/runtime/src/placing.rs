@@ -2,7 +2,7 @@
 //! every driver. Who calls this deletes the copies that it gives back, tells the scheduler the
 //! events, and has the keeper write the records.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
@@ -284,8 +284,9 @@ impl Kept {
         let limits = Limits::new(limiters.clone(), *limited);
         let over = staging.temporary(*number, &file.home);
         let renamed = tiers::same_device(&copy.place, &file.home);
-        let steps = file.steps_home(copy, (!renamed).then_some(&*over));
-        tiers::carry_out(&steps, journal, &Hold::default(), &limits).map_err(|error| {
+        let carry = |steps: &[Step]| tiers::carry_out(steps, journal, &Hold::default(), &limits);
+        let steps = |over: Option<&Path>| file.steps_home(copy, over);
+        tiers::settle(renamed, &over, steps, carry).map_err(|error| {
             let (home, place) = (file.home.clone(), copy.place.clone());
             Unsettled { home, place, why: error.to_string() }
         })
@@ -343,8 +344,6 @@ pub(crate) fn settle(
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::storage::Storage;
 

@@ -104,6 +104,24 @@ pub(crate) fn same_device(one: &Path, other: &Path) -> bool {
     device(one).is_some() && device(one) == device(other)
 }
 
+/// Brings a copy to its own path with the steps that `steps` gives for a temporary beside it
+/// (`over`), or for none: by a rename alone where both seem to be on one file system. What one
+/// mount, or one quota, has cannot be renamed into another, which only the attempt shows.
+pub(crate) fn settle(
+    renames: bool,
+    over: &Path,
+    steps: impl Fn(Option<&Path>) -> Vec<Step>,
+    carry: impl Fn(&[Step]) -> io::Result<()>,
+) -> io::Result<()> {
+    if renames {
+        match carry(&steps(None)) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
+            done => return done,
+        }
+    }
+    carry(&steps(Some(over)))
+}
+
 /// Carries steps out over a catalog, in order, up to the first that fails.
 ///
 /// A file that was brought home after the steps were decided (by a move that was under way then)

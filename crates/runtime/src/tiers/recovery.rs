@@ -3,11 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ops::catalog::{recover as fates, replacing, settle, Catalog, Entry, Fate, FileId, Step};
+use ops::catalog::{recover as fates, replacing, settle, Catalog, Entry, Fate, FileId};
 use parking_lot::Mutex;
 
 use super::disk::{files_below, same_device, sync_folder, Carrier};
-use super::{journal, temporary, tree, Hold, Journal, Limits};
+use super::{disk, journal, temporary, tree, Hold, Journal, Limits};
 
 /// A file that is not at its own path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ pub fn recover(
         if fate == Fate::HalfChanged {
             tell(&entry.home);
         }
-        let done = carrier.all(&steps(file, &entry, fate, catalog.stands(&entry.home), folder));
+        let done = carry_fate(&carrier, folder, catalog.stands(&entry.home), (file, &entry, fate));
         let error = done.err().map(|error| error.to_string());
         if latest[entry.home.as_path()] == file {
             let Entry { home, place, .. } = entry;
@@ -144,17 +144,24 @@ fn was_not_begun(folder: &Path) -> bool {
         && matches!(journal::is_alive(folder), Ok(false))
 }
 
-fn steps(file: FileId, entry: &Entry, fate: Fate, replaces: bool, folder: &Path) -> Vec<Step> {
+/// What is to be done for a version of a file is done.
+fn carry_fate(
+    carrier: &Carrier<'_>,
+    folder: &Path,
+    replaces: bool,
+    (file, entry, fate): (FileId, &Entry, Fate),
+) -> io::Result<()> {
     if matches!(fate, Fate::Lost | Fate::Damaged) {
-        return Vec::new(); // the user decides
+        return Ok(()); // the user decides
     }
     let beside = temporary(file, &entry.home, folder.file_name().unwrap_or_default());
     let renamed = same_device(&entry.place, &entry.home) && fate != Fate::HalfChanged;
-    let steps = settle(file, entry, fate, (!renamed).then_some(&*beside));
-    match replaces && entry.place.is_dir() {
-        true => replacing(steps),
-        false => steps,
-    }
+    let replaces = replaces && entry.place.is_dir();
+    let steps = |over: Option<&Path>| match settle(file, entry, fate, over) {
+        steps if replaces => replacing(steps),
+        steps => steps,
+    };
+    disk::settle(renamed, &beside, steps, |steps| carrier.all(steps))
 }
 
 /// Deletes what is left in the folders of a session that has no files there any more.
