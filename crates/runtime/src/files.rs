@@ -240,22 +240,28 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// The absolute path with symbolic links resolved, as far as it exists.
+/// So many links to what does not exist are followed, as many as the system does.
+const LINKS_MAX: usize = 40;
+
+/// The absolute path with symbolic links resolved, also those to what does not exist yet: it is the
+/// same file before a task makes it and after.
 fn real(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
     }
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    // The longest part that exists is resolved by the system, the rest by name.
-    let mut above = path.ancestors().skip(1);
-    let found = above.find_map(|above| Some((above, above.canonicalize().ok()?)));
-    match found {
-        Some((above, real)) => {
-            let rest = path.strip_prefix(above).unwrap_or(Path::new(""));
-            normal(&real.join(rest))
-        }
-        None => normal(&path),
+    let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    for _ in 0..LINKS_MAX {
+        // The longest part that exists is resolved by the system, the rest by name.
+        let mut above = path.ancestors();
+        let found = above.find_map(|above| Some((above, above.canonicalize().ok()?)));
+        let Some((above, real)) = found else { break };
+        let mut rest = path.strip_prefix(above).unwrap_or(Path::new("")).components();
+        let whole = real.join(rest.as_path());
+        let link = rest.next().and_then(|first| real.join(first).read_link().ok());
+        let Some(target) = link else { return normal(&whole) };
+        path = real.join(target).join(rest.as_path());
     }
+    normal(&path)
 }
 
 impl Files {
@@ -463,6 +469,17 @@ mod tests {
         assert_eq!(home("link/x"), home("real/x"));
         assert_eq!(home("real/y"), home("real/x"), "the last part too");
         assert_eq!(home("link/new/z"), home("real/new/z"));
+        for (link, target) in [("latest", "next"), ("next", "link/run/7"), ("on", "real/gone")] {
+            std::os::unix::fs::symlink(target, folder.join(link)).unwrap();
+        }
+        assert_eq!(home("latest"), home("real/run/7"), "before it is there");
+        assert_eq!(home("on/../below"), home("real/below"));
+        assert_eq!(home("on/below"), home("real/gone/below"));
+        std::fs::create_dir(folder.join("real/run")).unwrap();
+        std::fs::write(folder.join("real/run/7"), b"").unwrap();
+        assert_eq!(home("latest"), home("real/run/7"), "and after");
+        std::os::unix::fs::symlink("round", folder.join("round")).unwrap();
+        assert_eq!(home("round"), home("./round"), "it leads nowhere");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
