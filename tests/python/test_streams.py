@@ -64,6 +64,23 @@ def test_two_streams_of_one_worker_take_turns(narrow):
     assert [al.wait([one, two]) for one, two in pairs] == [[at, at] for at in range(20)]
 
 
+@pytest.mark.parametrize("kind", [al.task, al.io])
+def test_more_streams_wait_than_a_worker_takes_other_tasks(narrow, kind):
+    @kind(returns=al.Stream, buffer=1)
+    def two(first):
+        yield first
+        yield first + 1
+
+    # Each makes its first value, and waits.
+    streams = [two(first) for first in range(4200)]
+    for number in range(2):
+        futures = [next(stream) for stream in reversed(streams)]
+        assert al.wait_all(map(double, futures)) == [
+            2 * (first + number) for first in reversed(range(4200))
+        ]
+    assert all(next(stream, None) is None for stream in streams)
+
+
 # How far a producer goes ahead.
 
 

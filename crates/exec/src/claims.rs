@@ -11,11 +11,12 @@
 //! | `QUEUED` | `RECALLED` | driver, to take the task back |
 //!
 //! Exactly one of the last two succeeds. After a crash, the tasks whose slots are `RUNNING` had
-//! begun, the others had not.
+//! begun, the others had not. A run that stalls has begun, as the driver knows then: it needs no
+//! slot any more, and its claim only names it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many runs can be at a worker at a time.
+/// How many runs can be at a worker at a time, besides those that wait for their consumers.
 pub const TASKS_SENT_MAX: usize = 4096;
 
 const QUEUED: u64 = 1;

@@ -10,7 +10,7 @@
 //! A worker's end is told by [`Poller::wait`], once. Then: [`Process::receive`] until there is
 //! nothing (what it reported before it died counts), [`Process::begun`], [`Process::reap`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -90,7 +90,7 @@ impl std::error::Error for SpawnError {}
 pub enum SendError {
     /// It is too long for a ring: place it in the heap (`send_run_placed`), or its blobs.
     TooLarge(TooLarge),
-    /// [`TASKS_SENT_MAX`] runs are at this worker already.
+    /// [`TASKS_SENT_MAX`] runs that do not stall are at this worker already.
     TooManyTasks,
 }
 
@@ -285,12 +285,15 @@ pub struct Sent {
 struct ClaimTable {
     sent: Vec<Option<Sent>>,
     free: Vec<usize>,
+    /// Runs that have waited for their consumers, by claim. They have begun, which is all that a
+    /// slot tells, so their slots are free: as many of them as there are streams wait at a worker.
+    stalled: BTreeMap<u64, Sent>,
     sequence: u64,
 }
 
 impl ClaimTable {
     fn new() -> Self {
-        Self { sent: Vec::new(), free: Vec::new(), sequence: 0 }
+        Self { sent: Vec::new(), free: Vec::new(), stalled: BTreeMap::new(), sequence: 0 }
     }
 
     fn take(&mut self, task: u64, attempt: u32) -> Option<Claim> {
@@ -309,15 +312,28 @@ impl ClaimTable {
         Some(claim)
     }
 
-    /// Frees the slot of a run that is there; `false`: it is not.
-    fn give(&mut self, claim: Claim) -> bool {
+    /// Frees the slot of a run, if it has one.
+    fn free(&mut self, claim: Claim) -> Option<Sent> {
         let slot = claim.slot();
-        let there = self.sent.get(slot).is_some_and(|at| at.is_some_and(|at| at.claim == claim));
-        if there {
-            self.sent[slot] = None;
-            self.free.push(slot);
+        let sent = self.sent.get_mut(slot)?.take_if(|at| at.claim == claim)?;
+        self.free.push(slot);
+        Some(sent)
+    }
+
+    /// A run is over, or taken back; `false`: it is not there.
+    fn give(&mut self, claim: Claim) -> bool {
+        self.free(claim).is_some() || self.stalled.remove(&claim.0).is_some()
+    }
+
+    /// A run waits for its consumers. One that went on meanwhile may even be over.
+    fn stall(&mut self, claim: Claim) {
+        if let Some(sent) = self.free(claim) {
+            self.stalled.insert(claim.0, sent);
         }
-        there
+    }
+
+    fn all(&self) -> impl Iterator<Item = Sent> + '_ {
+        self.sent.iter().flatten().chain(self.stalled.values()).copied()
     }
 }
 
@@ -447,7 +463,8 @@ impl Process {
     }
 
     /// The next record from the worker, in `buffer`; `None`: nothing more at this moment. The
-    /// claim of a run that ended is given back here. After an error, kill it.
+    /// claim of a run that ended is given back here, and the slot of one that stalls. After an
+    /// error, kill it.
     pub fn receive<'b>(
         &mut self,
         buffer: &'b mut Vec<u8>,
@@ -474,6 +491,9 @@ impl Process {
                         let expected = "only a run that is at this worker can end";
                         return Err(ReceiveError::Malformed(Malformed { at: 13, expected }));
                     }
+                }
+                if let FromWorker::Stalled { claim, .. } = &record {
+                    self.claims.stall(Claim(*claim));
                 }
                 Ok(Some(record))
             }
@@ -523,13 +543,14 @@ impl Process {
 
     /// The runs whose bodies have begun and whose ends were not received.
     pub fn begun(&self) -> Vec<Sent> {
-        let claims = self.control.claims(self.lease.area);
-        self.claims.sent.iter().flatten().filter(|sent| claims.begun(sent.claim)).copied().collect()
+        let (claims, stalled) = (self.control.claims(self.lease.area), &self.claims.stalled);
+        let begun = |sent: &Sent| stalled.contains_key(&sent.claim.0) || claims.begun(sent.claim);
+        self.claims.all().filter(begun).collect()
     }
 
     /// All runs that were sent and neither recalled nor received as ended.
     pub fn sent(&self) -> impl Iterator<Item = Sent> + '_ {
-        self.claims.sent.iter().flatten().copied()
+        self.claims.all()
     }
 
     /// Ends the process at once. `Poller::wait` tells when it is gone.

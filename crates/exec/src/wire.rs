@@ -312,6 +312,8 @@ pub enum FromWorker<'a> {
         task: u64,
         /// Which run of it.
         attempt: u32,
+        /// The claim of that run.
+        claim: u64,
         /// What it knows that its values may cost.
         granted: u64,
     },
@@ -599,10 +601,11 @@ impl<'a> FromWorker<'a> {
                 out.u64(*number);
                 put_blob(out, blob);
             }
-            FromWorker::Stalled { task, attempt, granted } => {
+            FromWorker::Stalled { task, attempt, claim, granted } => {
                 out.u8(STALLED);
                 out.u64(*task);
                 out.u32(*attempt);
+                out.u64(*claim);
                 out.u64(*granted);
             }
         }
@@ -638,6 +641,7 @@ impl<'a> FromWorker<'a> {
             STALLED => FromWorker::Stalled {
                 task: from.u64()?,
                 attempt: from.u32()?,
+                claim: from.u64()?,
                 granted: from.u64()?,
             },
             _ => return Err(from.bad("no record from a worker has this tag")),

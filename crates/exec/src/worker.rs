@@ -232,8 +232,8 @@ impl Worker {
     pub fn stall(&self, assignment: &Assignment) -> bool {
         let stalls = self.0.stall(assignment.claim);
         if let Some(granted) = stalls {
-            let (task, attempt) = (assignment.task, assignment.attempt);
-            self.0.push(&FromWorker::Stalled { task, attempt, granted });
+            let (task, attempt, claim) = (assignment.task, assignment.attempt, assignment.claim.0);
+            self.0.push(&FromWorker::Stalled { task, attempt, claim, granted });
         }
         stalls.is_some()
     }

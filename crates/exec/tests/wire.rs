@@ -156,7 +156,7 @@ proptest! {
         from_worker(&FromWorker::ReleasedFile { task, attempt, path: output })?;
         let number = request;
         from_worker(&FromWorker::Yielded { task, attempt, number, blob: blob.blob() })?;
-        from_worker(&FromWorker::Stalled { task, attempt, granted: bytes })?;
+        from_worker(&FromWorker::Stalled { task, attempt, claim: request, granted: bytes })?;
     }
 
     #[test]

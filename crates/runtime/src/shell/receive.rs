@@ -124,7 +124,7 @@ impl State {
                 let value = take_value(worker, &blob)?;
                 return self.yielded(worker, TaskId::from_bits(task), attempt, number, value);
             }
-            FromWorker::Stalled { task, attempt, granted } => {
+            FromWorker::Stalled { task, attempt, granted, .. } => {
                 self.stalled(worker, TaskId::from_bits(task), attempt, granted);
             }
         }
