@@ -2,12 +2,14 @@
 //! every driver. Who calls this deletes the copies that it gives back, tells the scheduler the
 //! events, and has the keeper write the records.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use exec::limiter::Limiters;
-use ops::catalog::{Catalog, FileId, Record, Step};
+use ops::catalog::{Catalog, Entry, FileId, Record, Step};
 use parking_lot::Mutex;
 use sched::{DatumId, Direction, Event, LayerId, TaskId};
 
@@ -38,7 +40,7 @@ pub struct Unsettled {
     pub why: String,
 }
 
-/// A file that is to go to its own path, with the emulated bandwidths on its way.
+/// A copy that may have to go to the own path of its file, with the emulated bandwidths on its way.
 pub(crate) struct Kept {
     number: FileId,
     file: File,
@@ -131,12 +133,7 @@ impl Files {
         if !files.iter().any(|(datum, _)| managed(datum)) {
             return None;
         }
-        let made = files.iter().filter_map(|(datum, copy)| {
-            let file = self.get(*datum)?;
-            let (home, scratch) = (file.home.clone(), file.scratch);
-            let (place, directory) = (copy.place.clone(), file.kind == PathKind::Directory);
-            Some(Made { file: copy.staged, home, place, scratch, directory })
-        });
+        let made = files.iter().filter_map(|(datum, copy)| Some(self.get(*datum)?.made(copy)));
         let replaced = files.iter().filter_map(|(datum, copy)| {
             let before = self.get(*datum)?.current.as_ref()?.staged?;
             (copy.staged != Some(before)).then_some(Record::Gone { file: before })
@@ -154,6 +151,28 @@ impl Files {
             }
         }
         Some((made, records))
+    }
+
+    /// Whether a copy is the current version, which a task changed where it is.
+    pub(crate) fn is_current(&self, datum: DatumId, copy: &Copy) -> bool {
+        let current = self.get(datum).and_then(|file| file.current.as_ref());
+        current.map_or(copy.staged.is_none(), |current| current.staged == copy.staged)
+    }
+
+    /// What the catalog is told of a file that it has as written by a run that counts for nothing:
+    /// the version before is the current one, or what it changed may be half changed.
+    pub(crate) fn undo(&mut self, datum: DatumId, copy: &Copy) -> (Option<Made>, Vec<Record>) {
+        let is_new = !self.is_current(datum, copy);
+        let Some(file) = self.get_mut(datum) else { return (None, Vec::new()) };
+        if is_new {
+            let before = file.current.as_ref().map(|before| file.made(before));
+            return (before, copy.staged.map(|file| Record::Gone { file }).into_iter().collect());
+        }
+        let was_told = file.in_place.take().is_some();
+        match was_told || file.changing {
+            true => (None, self.begin_change(datum)),
+            false => (None, Vec::new()),
+        }
     }
 
     /// What a task wrote is the current version now. Gives what the scheduler is told, and the
@@ -249,20 +268,30 @@ impl Files {
         free.iter().enumerate().map(room).collect()
     }
 
-    /// The files that are to go to their own paths, in the order in which they were made.
+    /// Copies that may have to go to the own paths of their files: the current versions, and what
+    /// tasks were to write, of which the catalog may have heard first.
     pub(crate) fn kept(&self) -> Vec<Kept> {
-        let kept = |file: &File| {
-            let copy = file.current.clone().filter(|_| !file.scratch)?;
-            let limited = [&copy, &file.at_home()].map(|copy| self.limiter_of(copy));
-            Some(Kept { number: copy.staged?, file: file.clone(), copy, limited })
+        let kept = |file: &File, copy: &Copy| {
+            let limited = [copy, &file.at_home()].map(|copy| self.limiter_of(copy));
+            Some(Kept { number: copy.staged?, file: file.clone(), copy: copy.clone(), limited })
         };
-        let mut kept: Vec<Kept> = self.all().filter_map(|(_, file)| kept(file)).collect();
-        kept.sort_by_key(|kept| kept.number);
-        kept
+        let files = self.all().map(|(_, file)| file).filter(|file| !file.scratch);
+        let copies = files.flat_map(|file| {
+            let next = file.next.as_ref().map(|(_, copy)| copy);
+            file.current.iter().chain(next).filter_map(move |copy| kept(file, copy))
+        });
+        copies.collect()
     }
 }
 
 impl File {
+    /// A copy, as the catalog is told of it.
+    fn made(&self, copy: &Copy) -> Made {
+        let (home, scratch) = (self.home.clone(), self.scratch);
+        let (place, directory) = (copy.place.clone(), self.kind == PathKind::Directory);
+        Made { file: copy.staged, home, place, scratch, directory }
+    }
+
     /// What the scheduler is told of where the current version is.
     pub(crate) fn is_at(&self, datum: DatumId, layer: Option<LayerId>, bytes: u64) -> Event {
         let (home, scratch) = (self.home_layer, self.scratch);
@@ -281,16 +310,56 @@ impl Kept {
         limiters: &Limiters,
     ) -> Result<(), Unsettled> {
         let Kept { number, file, copy, limited } = self;
+        self.note_away(journal)?;
         let limits = Limits::new(limiters.clone(), *limited);
         let over = staging.temporary(*number, &file.home);
         let renamed = tiers::same_device(&copy.place, &file.home);
         let carry = |steps: &[Step]| tiers::carry_out(steps, journal, &Hold::default(), &limits);
         let steps = |over: Option<&Path>| file.steps_home(copy, over);
-        tiers::settle(renamed, &over, steps, carry).map_err(|error| {
-            let (home, place) = (file.home.clone(), copy.place.clone());
-            Unsettled { home, place, why: error.to_string() }
-        })
+        tiers::settle(renamed, &over, steps, carry).map_err(|error| self.unsettled(&error))
     }
+
+    /// The catalog says that the copy is the one which is away from its own path.
+    fn note_away(&self, journal: &Mutex<Journal>) -> Result<(), Unsettled> {
+        let mut journal = journal.lock();
+        if journal.is_away(self.number) {
+            return Ok(());
+        }
+        let Entry { home, place, bytes, scratch, .. } = self.file.entry(&self.copy);
+        let copy = Record::Copy { file: self.number, home, place, bytes, scratch };
+        journal.append(&[copy]).map_err(|error| self.unsettled(&error))
+    }
+
+    fn unsettled(&self, error: &io::Error) -> Unsettled {
+        let (home, place) = (self.file.home.clone(), self.copy.place.clone());
+        Unsettled { home, place, why: error.to_string() }
+    }
+}
+
+/// Of the copies of each file the one that goes to its own path, in the order in which they were
+/// made: the latest that the catalog has, of which nobody may have heard before the session ended;
+/// else the current version, unless it came there already.
+fn latest(kept: Vec<Kept>, catalog: &Catalog) -> Vec<Kept> {
+    let (latest, mut chosen) = (catalog.latest(), BTreeMap::new());
+    let is_there = |path: &Path| path.symlink_metadata().is_ok();
+    for mut one in kept {
+        let home = one.file.home.clone();
+        let is_latest = latest.get(home.as_path()) == Some(&one.number);
+        if let Some(entry) = catalog.get(one.number).filter(|_| is_latest) {
+            one.copy.place.clone_from(&entry.place);
+            if is_there(&entry.place) || !chosen.contains_key(&home) {
+                chosen.insert(home, one);
+            }
+            continue;
+        }
+        let is_current = one.file.current.as_ref() == Some(&one.copy);
+        if is_current && is_there(&one.copy.place) {
+            chosen.insert(home, one);
+        }
+    }
+    let mut chosen: Vec<Kept> = chosen.into_values().collect();
+    chosen.sort_by_key(|kept| kept.number);
+    chosen
 }
 
 /// Brings every file to its own path, after the last task; `tell` hears how many are there, of how
@@ -299,10 +368,11 @@ pub(crate) fn settle(
     keeper: Keeper,
     staging: &Staging,
     limiters: &Limiters,
-    kept: &[Kept],
+    kept: Vec<Kept>,
     tell: &mut dyn FnMut(usize, usize),
 ) -> Vec<Unsettled> {
     let Some(journal) = keeper.stop() else { return Vec::new() };
+    let kept = latest(kept, &Catalog::replay(journal.records().unwrap_or_default()));
     let (journal, next) = (Mutex::new(journal), AtomicUsize::new(0));
     let bring = || {
         let one = kept.get(next.fetch_add(1, Ordering::Relaxed))?;

@@ -331,8 +331,25 @@ pub enum Event {
         /// How long the body ran, in nanoseconds.
         ran: u64,
     },
-    /// How many bytes a run of an I/O task moved, where the driver knows: comes before its
-    /// `Ended`. Otherwise its declared size counts.
+    /// A run of a body is over, and its [`Event::Settled`] will come: whatever becomes of its
+    /// executor, and however long that takes. What it held there is free.
+    Settling {
+        /// Which task.
+        task: TaskId,
+        /// Where it was.
+        executor: ExecutorId,
+        /// How long the body ran, in nanoseconds, if it ended well.
+        ran: Option<u64>,
+    },
+    /// What a run came to that was over before.
+    Settled {
+        /// Which task.
+        task: TaskId,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// How many bytes a run of an I/O task moved, where the driver knows: comes before its `Ended`
+    /// or `Settling`. Otherwise its declared size counts.
     Moved {
         /// Which task.
         task: TaskId,

@@ -70,6 +70,48 @@ impl Sched {
         self.end_if_retired(executor, out);
     }
 
+    /// A body is over, and what it wrote is not safe yet: neither the end of its executor nor its
+    /// time concerns it any more.
+    pub(crate) fn settling(
+        &mut self,
+        task: TaskId,
+        executor: ExecutorId,
+        ran: Option<u64>,
+        out: &mut Vec<Instruction>,
+    ) {
+        let at = self.record(task).filter(|record| record.executor == Some(executor));
+        let Some(record) = at.filter(|record| record.state == State::Sent) else { return };
+        let function = record.function.0 as usize;
+        self.step(task, Input::Settle);
+        let at = self.executors.all.get_mut(executor).and_then(|at| at.find_mut(task));
+        let grant = at.and_then(|sent| sent.grant.as_mut());
+        let reserved = grant.map(|(layer, granted)| {
+            let size = core::mem::take(&mut granted.size);
+            (*layer, size)
+        });
+        self.live(task).reserved = reserved;
+        self.take_off(task, executor, ran);
+        if let Some((function, ran)) = self.functions.get_mut(function).zip(ran) {
+            function.ran(ran);
+        }
+        self.end_if_retired(executor, out);
+    }
+
+    /// What the run of a task came to that settled.
+    pub(crate) fn settled(&mut self, task: TaskId, outcome: Outcome, out: &mut Vec<Instruction>) {
+        let settling = |record: &&Record| record.state == State::Settling;
+        let Some(record) = self.record(task).filter(settling) else { return };
+        let node = self.node_of(record);
+        if let Some((layer, room)) = self.live(task).reserved.take() {
+            self.layers.give_room_back(layer, room);
+            self.executors.io_changed = true;
+        }
+        match outcome {
+            Outcome::Done(sizes) => self.finish(task, &sizes, node, None, out),
+            Outcome::Raised(payload) => self.failed(task, Cause::Raised(payload), out),
+        }
+    }
+
     /// A body gave its processor back: its executor can take another task.
     pub(crate) fn paused(&mut self, task: TaskId, executor: ExecutorId) {
         let at = self.record(task).filter(|record| record.executor == Some(executor));
@@ -226,7 +268,7 @@ impl Sched {
                 let executor = record.executor.expect("it is at one");
                 out.push(Instruction::Recall { task, executor });
             }
-            State::Paused | State::Abandoned => record.cancel_wanted = true,
+            State::Paused | State::Settling | State::Abandoned => record.cancel_wanted = true,
             _ => {}
         }
     }
@@ -356,6 +398,11 @@ impl Sched {
         let record = self.live(task);
         record.executor = None;
         match record.failure.take() {
+            // It handed over meanwhile what a second run would write anew.
+            None if record.is_last_run => {
+                let timeout = record.timeout.expect("its time was up");
+                self.fail_for_good(task, Cause::TimedOut(timeout), out);
+            }
             None => {
                 record.retries_left -= 1;
                 let cancel = record.cancel_wanted;

@@ -325,6 +325,11 @@ impl Layers {
         account.size -= granted.size;
     }
 
+    /// A task holds no room any more.
+    pub(crate) fn give_room_back(&mut self, id: LayerId, bytes: u64) {
+        self.accounts[id.0 as usize].size -= bytes;
+    }
+
     /// A task holds so much less bandwidth than it did.
     pub(crate) fn narrow(&mut self, id: LayerId, way: Way, bandwidth: u64) {
         self.accounts[id.0 as usize].bandwidth[way as usize] -= bandwidth;

@@ -48,6 +48,8 @@ pub(crate) struct Record {
     /// Where most bytes of its inputs are.
     pub(crate) node: u32,
     pub(crate) executor: Option<ExecutorId>,
+    /// While it settles: the room that what it wrote takes up, which is not told yet.
+    pub(crate) reserved: Option<(LayerId, u64)>,
     /// Of an abandoned task: what it failed of, and for good.
     pub(crate) failure: Option<Arc<Failure>>,
 }
@@ -84,6 +86,7 @@ impl Record {
             serial: 0,
             node: 0,
             executor: None,
+            reserved: None,
             failure: None,
         }
     }

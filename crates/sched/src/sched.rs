@@ -29,7 +29,7 @@ pub struct Counts {
     pub waiting: u64,
     /// Tasks that wait for an executor.
     pub ready: u64,
-    /// Tasks at an executor, paused and abandoned ones included.
+    /// Tasks at an executor, paused and abandoned ones included, and those that settle.
     pub sent: u64,
     /// Tasks that ended well, ever.
     pub done: u64,
@@ -183,10 +183,10 @@ impl Sched {
         }
     }
 
-    /// How many tasks are at an executor.
+    /// How many tasks are at an executor, or were and are to be told of.
     pub(crate) fn sent(&self) -> u64 {
-        let at_executor = [State::Sent, State::Paused, State::Abandoned];
-        at_executor.iter().map(|state| self.in_state[*state as usize]).sum()
+        let sent = [State::Sent, State::Paused, State::Settling, State::Abandoned];
+        sent.iter().map(|state| self.in_state[*state as usize]).sum()
     }
 
     /// How many tasks are not over.
@@ -299,6 +299,8 @@ impl Sched {
             Event::Ended { task, executor, outcome, ran } => {
                 self.ended(task, executor, outcome, ran, out);
             }
+            Event::Settling { task, executor, ran } => self.settling(task, executor, ran, out),
+            Event::Settled { task, outcome } => self.settled(task, outcome, out),
             Event::Moved { task, executor, bytes } => {
                 if self.record(task).is_some_and(|record| record.executor == Some(executor)) {
                     self.moved(task, bytes);

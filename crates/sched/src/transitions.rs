@@ -13,6 +13,8 @@ pub enum State {
     Sent,
     /// At an executor without a processor: its body gave it back and is not over.
     Paused,
+    /// Its body is over, and no executor has it: what it wrote is not safe yet.
+    Settling,
     /// Ran out of time; its executor is being ended.
     Abandoned,
     /// Over, well.
@@ -38,6 +40,8 @@ pub enum Input {
     Pause,
     /// It has a processor (or a slot) again.
     Resume,
+    /// Its body is over, and its end will be told.
+    Settle,
     /// Its body ended well, or its failure is to be ignored.
     Finish,
     /// It failed and may run again.
@@ -82,12 +86,16 @@ pub const TRANSITIONS: &[Transition] = &[
     line(State::Sent, Input::Displace, State::Ready),
     line(State::Sent, Input::Fail, State::Failed),
     line(State::Sent, Input::TimeOut, State::Abandoned),
+    line(State::Sent, Input::Settle, State::Settling),
     line(State::Sent, Input::Pause, State::Paused),
     line(State::Paused, Input::Resume, State::Sent),
     line(State::Paused, Input::Finish, State::Done),
     line(State::Paused, Input::Retry, State::Ready),
     line(State::Paused, Input::Fail, State::Failed),
     line(State::Paused, Input::TimeOut, State::Abandoned),
+    line(State::Settling, Input::Finish, State::Done),
+    line(State::Settling, Input::Retry, State::Ready),
+    line(State::Settling, Input::Fail, State::Failed),
     line(State::Abandoned, Input::Retry, State::Ready),
     line(State::Abandoned, Input::Fail, State::Failed),
     line(State::Abandoned, Input::Finish, State::Done),

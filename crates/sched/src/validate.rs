@@ -20,7 +20,7 @@ impl Sched {
             match record.state {
                 State::Waiting => waiting += 1,
                 State::Ready => ready += 1,
-                State::Sent | State::Paused | State::Abandoned => sent += 1,
+                State::Sent | State::Paused | State::Settling | State::Abandoned => sent += 1,
                 state => return Err(format!("{task:?} is {state} and still kept")),
             }
             let at = record.executor.and_then(|id| self.executors.all.get(id));
@@ -68,6 +68,9 @@ impl Sched {
             if executor.kind.is_io() && executor.sent.len() as u32 > slots {
                 return Err(format!("{id:?} holds more than its {slots} slots"));
             }
+        }
+        for (layer, room) in self.records.iter().flatten().filter_map(|record| record.reserved) {
+            grants.entry(layer).or_default().1 += room;
         }
         if self.overlooks_io() {
             return Err("an I/O task could be sent, and nothing changed".into());

@@ -5,7 +5,7 @@ mod driver;
 use std::sync::Arc;
 
 use driver::*;
-use sched::{Cause, Event, Failure, Instruction, Kind, OnFailure, TaskSpec};
+use sched::{Cause, Direction, Event, Failure, Instruction, Kind, OnFailure, TaskSpec};
 
 fn retire() -> Instruction {
     Instruction::Retire { executor: E0 }
@@ -67,6 +67,18 @@ fn a_retry_waits_until_the_executor_is_lost() {
     ];
     assert_eq!(driver.tick(200), expected);
     assert_eq!(driver.lost(E1, &[a.id]), [forgotten_failed(a.id, &root)]);
+}
+
+#[test]
+fn a_run_that_released_a_file_when_its_time_was_up_does_not_run_again() {
+    let mut driver = Driver::with_compute(config(), 1);
+    let accesses = vec![uses(driver.file(), Direction::Out)];
+    let a = driver.submit(TaskSpec { accesses, ..timed(&driver, "a", 2) });
+    assert_eq!(driver.tick(100), [retire(), kill()], "it has retries left");
+    driver.event(Event::ReleasedInPlace { task: a.id, access: 0 });
+    driver.up(E1, Kind::Compute, 0, 1);
+    let out = driver.lost(E0, &[a.id]);
+    assert!(out.contains(&forgotten_failed(a.id, &too_long("a"))), "{out:?}");
 }
 
 #[test]

@@ -155,6 +155,12 @@ impl Faults {
         (roll % 1000 < self.unplaced_permille).then_some(roll / 1000 % 8 == 0)
     }
 
+    /// How long it takes until what a run wrote is safe, if its end waits for that.
+    pub fn settles(&self, task: usize, begin: u32) -> Option<u64> {
+        let roll = mix_all(&[self.seed, 0x5e, task as u64, u64::from(begin)]);
+        (roll % 4 == 0).then_some(1 << (roll / 4 % 22))
+    }
+
     /// How long a move takes.
     pub fn move_lasts(&self, serial: u64) -> u64 {
         mix_all(&[self.seed, 0x30, serial]) % (1 << (mix_all(&[self.seed, serial]) % 22)) + 1

@@ -32,6 +32,7 @@ pub mod program;
 pub mod rate;
 mod run;
 pub mod seeds;
+mod settling;
 mod shrink;
 pub mod storage;
 mod streams;

@@ -97,9 +97,9 @@ impl<'a> World<'a> {
         let id = entry.id;
         self.checks.order.gone(task);
         self.drive(Event::Cancel { task: id })?;
-        // One whose time is up is over when its executor is.
+        // One whose time is up is over when its executor is; one that settles, when it has.
         match self.sched.state(id) {
-            Some(State::Abandoned) => Ok(()),
+            Some(State::Abandoned | State::Settling) => Ok(()),
             _ => self.checks.dead.cancelled(task),
         }
     }

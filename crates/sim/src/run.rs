@@ -116,6 +116,8 @@ pub struct Report {
     pub removed: u64,
     /// Runs that their layer failed.
     pub unplaced: u64,
+    /// Runs that were over before their ends were told.
+    pub settled: u64,
     /// What happened to layers.
     pub troubles: u64,
     /// A hash of every instruction in order.
@@ -308,6 +310,7 @@ impl Simulated for Report {
         self.found += other.found;
         self.removed += other.removed;
         self.unplaced += other.unplaced;
+        self.settled += other.settled;
         self.troubles += other.troubles;
         // Seeds end in any order: the sum of their logs does not depend on it.
         self.log = self.log.wrapping_add(other.log);
@@ -322,7 +325,7 @@ impl Simulated for Report {
              {} outputs released, {} refused, {} passed on by engines; \
              {} epochs ({} abandoned), {} in adaptive windows; \
              {} moves ({} up, {} beside I/O), {} files found, {} removed, {} runs unplaced, \
-             {} troubles; \
+             {} settled later, {} troubles; \
              log {:016x}",
             self.tasks,
             self.bodies,
@@ -349,6 +352,7 @@ impl Simulated for Report {
             self.found,
             self.removed,
             self.unplaced,
+            self.settled,
             self.troubles,
             self.log,
         )

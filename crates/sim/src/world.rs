@@ -47,6 +47,8 @@ pub(crate) enum Happening {
     Pause(u32, u64),
     /// The body with this serial ends.
     End(u32, u64),
+    /// What the run of a task wrote is safe.
+    Settle(usize),
     /// An executor dies.
     Die(u32),
     /// The oldest report of an executor reaches the driver.
@@ -135,6 +137,8 @@ pub(crate) struct World<'a> {
     pub(crate) released: Map<VersionId, ()>,
     /// By task.
     pub(crate) streams: BTreeMap<usize, Stream>,
+    /// Tasks whose runs are over and whose ends are not told yet.
+    pub(crate) settling: BTreeMap<usize, Body>,
     pub(crate) executors: Vec<Executor>,
     pub(crate) step: usize,
     pub(crate) blocked_on: Option<VersionId>,
@@ -193,6 +197,7 @@ impl<'a> World<'a> {
             resolved: Map::default(),
             released: Map::default(),
             streams: BTreeMap::new(),
+            settling: BTreeMap::new(),
             executors: Vec::new(),
             step: 0,
             blocked_on: None,
@@ -296,6 +301,7 @@ impl<'a> World<'a> {
             Happening::Die(executor) => self.executor_dies(executor),
             Happening::Report(executor) => self.report_arrives(executor)?,
             Happening::Lost(executor) => self.executor_is_lost(executor)?,
+            Happening::Settle(task) => self.is_settled(task)?,
             Happening::Moved(datum, serial) => self.move_ends(datum, serial)?,
             Happening::Gone(datum) => self.file_gone(datum)?,
             Happening::Trouble(number) => self.trouble(number)?,
@@ -312,7 +318,12 @@ impl<'a> World<'a> {
     }
 
     /// As `drive`, for the end of a run: the values are kept if the scheduler took it.
-    fn drive_done(&mut self, event: Event, task: usize, body: &Body) -> Result<(), Fault> {
+    pub(crate) fn drive_done(
+        &mut self,
+        event: Event,
+        task: usize,
+        body: &Body,
+    ) -> Result<(), Fault> {
         let id = self.task(task).id;
         let mut out = Vec::new();
         self.tell(|| format!("event {}", describe_event(&event)));
@@ -485,6 +496,9 @@ impl<'a> World<'a> {
                 self.tuned_task_ends(task, executor, ran, outcome)?;
                 if matches!(outcome, Outcome::Done(_)) {
                     self.wrote(task, executor)?;
+                    if let Some(lasts) = self.settles(task) {
+                        return self.is_settling(task, executor, ran, body, lasts);
+                    }
                 }
                 self.checks.back(task, self.now);
                 let ran = ran + u64::from(self.misreports(task));
@@ -587,7 +601,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn misreports(&self, task: usize) -> bool {
+    pub(crate) fn misreports(&self, task: usize) -> bool {
         let tuned = self.task(task).plan.tuning != Tuning::Static;
         self.canary == Some(Canary::MisreportTime) && tuned
     }

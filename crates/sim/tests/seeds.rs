@@ -5,11 +5,11 @@ use sim::{run_program, run_seed, run_seeds};
 
 #[test]
 fn the_first_seeds_are_clean() {
-    let summary = run_seeds(0..500, 1, &|_| ());
+    let summary = run_seeds(0..1_000, 1, &|_| ());
     if let Some(violation) = summary.violations.first() {
         panic!("{violation}");
     }
-    assert_eq!(summary.seeds, 500);
+    assert_eq!(summary.seeds, 1_000);
     let total = summary.total;
     for (what, count) in [
         ("tasks", total.tasks),
@@ -32,6 +32,7 @@ fn the_first_seeds_are_clean() {
         ("files found", total.found),
         ("files removed", total.removed),
         ("runs unplaced", total.unplaced),
+        ("settled later", total.settled),
         ("troubles of layers", total.troubles),
     ] {
         assert!(count > 20, "only {count} {what}: the generator lost a habit");

@@ -173,7 +173,7 @@ impl Runtime {
         let Some(rest) = self.0.with_core(|core| core.close_files()) else { return Ok(()) };
         let mut quiet = |_, _| {};
         let unsettled =
-            placing::settle(rest.keeper, &rest.staging, &rest.limiters, &rest.kept, &mut quiet);
+            placing::settle(rest.keeper, &rest.staging, &rest.limiters, rest.kept, &mut quiet);
         for file in &unsettled {
             say(&format!(
                 "{} could not be brought to its own path: {}; it is at {}, and `alongside recover` \

@@ -171,18 +171,18 @@ impl State {
         if !direction.writes() || task.released.contains(&path) {
             return;
         }
-        let files = vec![(datum, self.copy_for(id, datum, direction))];
+        let file = (datum, self.copy_for(id, datum, direction));
         let access = task.inputs.len() as u32 + path;
         let task = self.tasks.get_mut(id).expect("looked up above");
         task.released.push(path);
-        let Some((made, records)) = self.commit_for(&files) else {
-            self.take_over(files, None);
+        let Some((made, records)) = self.commit_for(std::slice::from_ref(&file)) else {
+            self.take_over(vec![file], None);
             return self.tell_released(id, access);
         };
         self.tasks.get_mut(id).expect("looked up above").releasing += 1;
         let tiers = self.tiers.as_ref().expect("there is something to commit");
         tiers.commit(made, records, move |_, state, sizes| {
-            state.file_committed((executor, id, attempt), access, files, sizes);
+            state.file_committed((executor, id, attempt), access, file, sizes);
         });
     }
 
@@ -190,15 +190,17 @@ impl State {
         &mut self,
         (executor, id, attempt): (ExecutorId, TaskId, u32),
         access: u32,
-        files: Vec<(DatumId, Copy)>,
+        file: (DatumId, Copy),
         sizes: Result<Vec<u64>, String>,
     ) {
-        if !self.is_at(executor, id, attempt) {
-            return self.delete_copies(files.into_iter().map(|(_, copy)| copy));
+        let ends = |ending: &Ending| ending.attempt == attempt;
+        let waits = self.tasks.get(id).and_then(|task| task.ending.as_deref()).is_some_and(ends);
+        if !waits && !self.is_at(executor, id, attempt) {
+            return self.outlived(file, sizes.is_ok());
         }
         let is_known = sizes.is_ok();
         if let Ok(sizes) = sizes {
-            self.take_over(files, Some(sizes));
+            self.take_over(vec![file], Some(sizes));
             self.tell_released(id, access);
         }
         let task = self.tasks.get_mut(id).expect("it is at an executor");
@@ -215,6 +217,22 @@ impl State {
         }
     }
 
+    /// The catalog answers for a file of a run that was lost meanwhile. For it too the version
+    /// before is the current one then, or may be half changed, before a new one is deleted.
+    fn outlived(&mut self, (datum, copy): (DatumId, Copy), committed: bool) {
+        let is_new = !self.files.is_current(datum, &copy);
+        let (true, Some(tiers)) = (committed, &self.tiers) else {
+            return self.delete_copies(is_new.then_some(copy));
+        };
+        let (made, records) = self.files.undo(datum, &copy);
+        tiers.commit(made.into_iter().collect(), records, move |_, state, undone| {
+            // Else the catalog still says that it is the current one.
+            if undone.is_ok() {
+                state.delete_copies(is_new.then_some(copy));
+            }
+        });
+    }
+
     fn tell_released(&mut self, task: TaskId, access: u32) {
         let released = Event::ReleasedInPlace { task, access };
         self.sched.handle(exec::now_ns(), released, &mut self.out);
@@ -229,8 +247,9 @@ impl State {
     /// A run is over: its files are in the catalog before anybody hears of it.
     pub(super) fn finish(&mut self, ending: Ending) {
         let id = ending.id;
-        if let Some(task) = self.tasks.get_mut(id).filter(|task| task.releasing > 0) {
-            task.ending = Some(Box::new(ending));
+        if self.tasks.get(id).is_some_and(|task| task.releasing > 0) {
+            self.settling(&ending);
+            self.tasks.get_mut(id).expect("looked up above").ending = Some(Box::new(ending));
             return;
         }
         let given_up = self.sched.state(id) == Some(sched::State::Abandoned);
@@ -244,8 +263,23 @@ impl State {
             self.take_over(files, None);
             return self.tell_end(ending);
         };
+        self.settling(&ending);
         let tiers = self.tiers.as_ref().expect("there is something to commit");
         tiers.commit(made, records, move |_, state, sizes| state.committed(ending, files, sizes));
+    }
+
+    /// A run is over, and only the catalog is waited for: what becomes of its executor meanwhile,
+    /// or how long it takes, does not concern it.
+    fn settling(&mut self, ending: &Ending) {
+        let Ending { executor, id: task, ref run, ref outcome, .. } = *ending;
+        if self.sched.state(task) != Some(sched::State::Sent) {
+            return;
+        }
+        self.tell_moved(task, run);
+        self.take_back(task);
+        let ran = matches!(outcome, Outcome::Done(_)).then(|| run.ns());
+        let settling = Event::Settling { task, executor, ran };
+        self.sched.handle(exec::now_ns(), settling, &mut self.out);
     }
 
     fn committed(
@@ -254,12 +288,7 @@ impl State {
         files: Vec<(DatumId, Copy)>,
         sizes: Result<Vec<u64>, String>,
     ) {
-        let Ending { executor, id, attempt, .. } = ending;
-        if !self.is_at(executor, id, attempt) {
-            // It runs again, or was given up: what it made counts for nothing.
-            self.delete_copies(files.into_iter().map(|(_, copy)| copy));
-            return;
-        }
+        let id = ending.id;
         match sizes {
             Ok(sizes) => {
                 self.doubt_size(id, sizes.iter().sum());
@@ -297,11 +326,15 @@ impl State {
     }
 
     fn tell_end(&mut self, ending: Ending) {
-        let Ending { executor, id, run, outcome, .. } = ending;
-        self.take_back(id);
-        self.delete_left_behind(id);
-        self.tell_moved(id, &run);
-        let ended = Event::Ended { task: id, executor, outcome, ran: run.ns() };
+        let Ending { executor, id: task, run, outcome, .. } = ending;
+        self.delete_left_behind(task);
+        if self.sched.state(task) == Some(sched::State::Settling) {
+            let settled = Event::Settled { task, outcome };
+            return self.sched.handle(exec::now_ns(), settled, &mut self.out);
+        }
+        self.take_back(task);
+        self.tell_moved(task, &run);
+        let ended = Event::Ended { task, executor, outcome, ran: run.ns() };
         self.sched.handle(exec::now_ns(), ended, &mut self.out);
     }
 
@@ -337,6 +370,6 @@ impl Shared {
         });
         let Ok(Some((tiers, kept, staging))) = taken else { return Vec::new() };
         let Some(keeper) = Arc::into_inner(tiers.keeper) else { return Vec::new() };
-        placing::settle(keeper, &staging, &tiers.limiters, &kept, tell)
+        placing::settle(keeper, &staging, &tiers.limiters, kept, tell)
     }
 }

@@ -254,7 +254,7 @@ impl Sched {
     fn is_at_hand(&self, task: TaskId) -> bool {
         let runs = |producer: TaskId| {
             let state = self.record(producer).map(|record| record.state);
-            matches!(state, Some(State::Sent | State::Paused))
+            matches!(state, Some(State::Sent | State::Paused | State::Settling))
         };
         match self.record(task).map(|record| record.state) {
             Some(State::Ready) => true,
