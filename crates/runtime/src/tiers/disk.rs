@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use exec::limiter::{Limiters, Writer};
@@ -106,7 +106,8 @@ pub(crate) fn same_device(one: &Path, other: &Path) -> bool {
 
 /// Brings a copy to its own path with the steps that `steps` gives for a temporary beside it
 /// (`over`), or for none: by a rename alone where both seem to be on one file system. What one
-/// mount, or one quota, has cannot be renamed into another, which only the attempt shows.
+/// mount, or one quota, has cannot be renamed into another, nor can a read-only directory be given
+/// another folder, which only the attempt shows.
 pub(crate) fn settle(
     renames: bool,
     over: &Path,
@@ -115,11 +116,16 @@ pub(crate) fn settle(
 ) -> io::Result<()> {
     if renames {
         match carry(&steps(None)) {
-            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
+            Err(error) if needs_copy(&error) => {}
             done => return done,
         }
     }
     carry(&steps(Some(over)))
+}
+
+/// Whether what a rename cannot move may be copied.
+fn needs_copy(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::CrossesDevices | io::ErrorKind::PermissionDenied)
 }
 
 /// Carries steps out over a catalog, in order, up to the first that fails.
@@ -144,9 +150,18 @@ pub(crate) fn carry_out(
 }
 
 impl Carrier<'_> {
-    /// Carries steps out, in order, up to the first that fails.
+    /// Carries steps out, in order, up to the first that fails. The last one deletes what the
+    /// records do not name any more: what cannot be deleted now is found when the session's
+    /// folders are swept.
     pub(super) fn all(&self, steps: &[Step]) -> io::Result<()> {
-        steps.iter().try_for_each(|step| self.step(step))
+        match steps {
+            [others @ .., last @ Step::Remove(_)] => {
+                others.iter().try_for_each(|step| self.step(step))?;
+                let _ = self.step(last);
+                Ok(())
+            }
+            all => all.iter().try_for_each(|step| self.step(step)),
+        }
     }
 
     fn step(&self, step: &Step) -> io::Result<()> {
@@ -327,18 +342,4 @@ pub(super) fn takes_files(folder: &Path) -> io::Result<()> {
     });
     let removed = std::fs::remove_file(&path);
     written.and(removed)
-}
-
-/// All files below a folder, which may be missing.
-pub(super) fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut files = Vec::new();
-    for entry in entries.flatten() {
-        let path = entry.path();
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => files.extend(files_below(&path)),
-            _ => files.push(path),
-        }
-    }
-    files
 }

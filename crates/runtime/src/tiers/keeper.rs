@@ -381,56 +381,101 @@ fn carry(wanted: Move, journal: &Mutex<Journal>, hold: &Hold) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use ops::catalog::{bring_home, replacing, Entry};
 
+    use super::super::settle;
     use super::*;
+
+    const FILE: FileId = FileId(7);
+
+    /// What the catalog of a session is told of a copy.
+    fn told(entry: &Entry) -> Record {
+        let Entry { home, place, bytes, scratch, .. } = entry.clone();
+        Record::Copy { file: FILE, home, place, bytes, scratch }
+    }
+
+    /// A folder with a session's catalog, and with a layer on which a copy is about to be made.
+    fn away(name: &str) -> (PathBuf, Entry, Mutex<Journal>) {
+        let name = format!("alongside-keeper-{}-{name}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        tree::remove(&root).unwrap();
+        let (session, layer) = (root.join("session"), root.join("layer"));
+        [&session, &layer].iter().for_each(|path| std::fs::create_dir_all(path).unwrap());
+        let (home, place) = (root.join("home"), layer.join("7-home"));
+        let (bytes, scratch, changing, leaving) = (3, false, false, None);
+        let entry = Entry { home, place, bytes, scratch, changing, leaving };
+        let mut journal = Journal::create(&session).unwrap();
+        journal.append(&[told(&entry)]).unwrap();
+        (root, entry, Mutex::new(journal))
+    }
+
+    fn seal(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
 
     /// A move that was decided while another one of the file was under way does nothing once that
     /// has ended: the catalog would not know where the file is while it is replaced by itself.
     #[test]
     fn what_came_home_meanwhile_is_not_brought_there_again() {
-        let root = std::env::temp_dir().join(format!("alongside-keeper-{}", std::process::id()));
-        tree::remove(&root).unwrap();
-        let (session, home, place) = (root.join("session"), root.join("home"), root.join("place"));
-        for folder in [&session, &home, &place] {
-            std::fs::create_dir_all(folder).unwrap();
-        }
+        let (root, entry, journal) = away("again");
+        let Entry { home, place, .. } = &entry;
+        [home, place].iter().for_each(|path| std::fs::create_dir(path).unwrap());
         std::fs::write(home.join("old"), "old").unwrap();
         std::fs::write(place.join("new"), "new").unwrap();
-        let (file, bytes, scratch) = (FileId(7), 3, false);
-        let copy = |place: &Path| Record::Copy {
-            file,
-            home: home.clone(),
-            place: place.to_path_buf(),
-            bytes,
-            scratch,
-        };
-        let mut journal = Journal::create(&session).unwrap();
-        journal.append(&[copy(&place)]).unwrap();
-        let entry = Entry {
-            home: home.clone(),
-            place: place.clone(),
-            bytes,
-            scratch,
-            changing: false,
-            leaving: None,
-        };
-        let mut steps = replacing(bring_home(file, &entry, Some(&root.join("over"))));
+        let mut steps = replacing(bring_home(FILE, &entry, Some(&root.join("over"))));
         steps.pop();
-        let journal = Mutex::new(journal);
         let carry = || carry_out(&steps, &journal, &Hold::default(), &Limits::default());
         let records = || journal.lock().records().unwrap();
         carry().unwrap();
         let before = records();
-        assert_eq!(before.last(), Some(&Record::Home { file }));
+        assert_eq!(before.last(), Some(&Record::Home { file: FILE }));
         carry().unwrap();
         assert_eq!(records(), before);
         assert_eq!(std::fs::read_to_string(home.join("new")).unwrap(), "new");
         // It is away again: made anew under the same number.
-        journal.lock().append(&[copy(&place)]).unwrap();
+        journal.lock().append(&[told(&entry)]).unwrap();
         carry().unwrap();
         assert_eq!(records().len(), before.len() + 3);
         tree::remove(&root).unwrap();
+    }
+
+    #[test]
+    fn a_copy_that_cannot_be_deleted_is_at_home_all_the_same() {
+        tree::as_nobody(|| {
+            let (root, entry, journal) = away("kept");
+            std::fs::write(&entry.place, "new").unwrap();
+            let layer = root.join("layer");
+            seal(&layer, 0o555);
+            let steps = bring_home(FILE, &entry, Some(&root.join("over")));
+            carry_out(&steps, &journal, &Hold::default(), &Limits::default()).unwrap();
+            let records = journal.lock().records().unwrap();
+            assert_eq!(records.last(), Some(&Record::Home { file: FILE }));
+            assert_eq!(std::fs::read_to_string(&entry.home).unwrap(), "new");
+            seal(&layer, 0o755);
+            tree::remove(&root).unwrap();
+        });
+    }
+
+    /// A rename into another folder writes to the directory itself, as `..` changes.
+    #[test]
+    fn a_directory_that_may_not_be_written_to_comes_home() {
+        tree::as_nobody(|| {
+            let (root, entry, journal) = away("sealed");
+            let below = entry.place.join("below");
+            std::fs::create_dir_all(&below).unwrap();
+            std::fs::write(below.join("new"), "new").unwrap();
+            [&below, &entry.place].iter().for_each(|path| seal(path, 0o555));
+            let steps = |over: Option<&Path>| bring_home(FILE, &entry, over);
+            let carry =
+                |steps: &[Step]| carry_out(steps, &journal, &Hold::default(), &Limits::default());
+            settle(true, &root.join("over"), steps, carry).unwrap();
+            assert_eq!(std::fs::read_to_string(entry.home.join("below/new")).unwrap(), "new");
+            let mode = entry.home.metadata().unwrap().permissions().mode();
+            assert_eq!((mode & 0o777, entry.place.exists()), (0o555, false));
+            tree::remove(&root).unwrap();
+        });
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ops::catalog::{recover as fates, replacing, settle, Catalog, Entry, Fate, FileId};
 use parking_lot::Mutex;
 
-use super::disk::{files_below, same_device, sync_folder, Carrier};
+use super::disk::{same_device, sync_folder, Carrier};
 use super::{disk, journal, temporary, tree, Hold, Journal, Limits};
 
 /// A file that is not at its own path.
@@ -172,33 +172,23 @@ pub(crate) fn sweep(catalog: &Catalog) -> io::Result<()> {
         folder.map_or(Ok(()), sync_folder)?;
     }
     for folder in catalog.folders() {
-        for file in files_below(folder) {
-            let ours = ["catalog", "lock"].iter().any(|name| file == folder.join(name));
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let ours = ["catalog", "lock"].iter().any(|name| entry.file_name() == *name);
             if !ours {
-                remove(&file)?;
+                remove(&entry.path())?;
             }
         }
         // The catalog goes next: what was deleted must not come back without it.
         if folder.exists() {
             sync_folder(folder)?;
         }
-        remove_folders(folder);
+        let _ = std::fs::remove_dir(folder);
         // The folder of all sessions on this layer, if this was the last.
         if let Some(all) = folder.parent() {
             let _ = std::fs::remove_dir(all);
         }
     }
     Ok(())
-}
-
-/// Removes a folder and those in it, as far as they are empty.
-fn remove_folders(folder: &Path) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_folders(&entry.path());
-        }
-    }
-    let _ = std::fs::remove_dir(folder);
 }
 
 fn remove(path: &Path) -> io::Result<()> {

@@ -1,8 +1,9 @@
 //! Files and directories alike: their lengths, how they are deleted, and how one is put in the
 //! place of another.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// What is read of two files at a time to compare them.
@@ -48,16 +49,35 @@ pub(crate) fn make_empty(folder: &Path) -> io::Result<()> {
     folder.read_dir()?.try_for_each(|entry| remove(&entry?.path()))
 }
 
-/// Deletes a file, or a directory with all that is in it; it may be missing.
+/// Deletes a file, or a directory with all that is in it, also one that may not be written to; it
+/// may be missing.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let removed = match path.symlink_metadata() {
-        Ok(found) if found.is_dir() => std::fs::remove_dir_all(path),
+        Ok(found) if found.is_dir() => match std::fs::remove_dir_all(path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                open_up(path).and_then(|()| std::fs::remove_dir_all(path))
+            }
+            removed => removed,
+        },
         _ => std::fs::remove_file(path),
     };
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+/// Lets this user delete what is in a directory.
+fn open_up(folder: &Path) -> io::Result<()> {
+    let mode = folder.symlink_metadata()?.permissions().mode();
+    std::fs::set_permissions(folder, Permissions::from_mode(mode | 0o700))?;
+    for entry in folder.read_dir()? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Gives a file or directory another name, in place of a file or an empty directory. A directory
@@ -121,9 +141,38 @@ fn same_bytes(one: &Path, other: &Path) -> io::Result<bool> {
     }
 }
 
+/// What it gives on a thread that, unlike the super user, may not do everything with files.
+#[cfg(test)]
+pub(super) fn as_nobody<T: Send>(body: impl FnOnce() -> T + Send) -> T {
+    const NOBODY: libc::uid_t = 65534;
+    let on_thread = || {
+        let keep = libc::uid_t::MAX;
+        // SAFETY: a system call without pointers. The thread has its own user, and ends with it.
+        let set = unsafe { libc::syscall(libc::SYS_setresuid, keep, NOBODY, keep) };
+        // SAFETY: as above.
+        assert!(set == 0 || unsafe { libc::geteuid() } != 0);
+        body()
+    };
+    std::thread::scope(|scope| scope.spawn(on_thread).join().unwrap())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_that_may_not_be_written_to_is_deleted() {
+        as_nobody(|| {
+            let folder = tree("sealed", &[("a", "1"), ("below/b", "22")]);
+            let seal = |path: &Path, mode| {
+                std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+            };
+            seal(&folder.join("below"), 0);
+            seal(&folder, 0o555);
+            remove(&folder).unwrap();
+            assert!(!folder.exists());
+        });
+    }
 
     fn tree(name: &str, files: &[(&str, &str)]) -> std::path::PathBuf {
         let root =
