@@ -321,7 +321,8 @@ fn copy_through(
     Ok(read)
 }
 
-/// The bytes that a user may still write to the file system of a path.
+/// The bytes that a user may still write to the file system of a path. Some say nothing of their
+/// size, which does not mean that they are full.
 pub(super) fn available(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: zeros are a valid value of this plain structure.
@@ -330,7 +331,10 @@ pub(super) fn available(path: &Path) -> io::Result<u64> {
     if unsafe { libc::statvfs(path.as_ptr(), &raw mut found) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(found.f_bavail as u64 * found.f_frsize as u64)
+    if found.f_blocks == 0 {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok((found.f_bavail as u64).saturating_mul(found.f_frsize as u64))
 }
 
 /// Whether files can be written in a folder: tries it.

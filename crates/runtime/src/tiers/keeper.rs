@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ops::catalog::{FileId, Record, Step};
 use parking_lot::{Condvar, Mutex};
@@ -100,14 +100,15 @@ impl<T> Queue<T> {
         Vec::from_iter::<VecDeque<T>>(such)
     }
 
-    /// The next ones, at most `max`; empty: closed, and nothing is left.
-    fn take(&self, max: usize) -> Vec<T> {
+    /// The next ones, at most `max`; empty: none came within a time. `None`: closed, and nothing is
+    /// left.
+    fn take(&self, max: usize, within: Duration) -> Option<Vec<T>> {
         let mut waiting = self.waiting.lock();
-        while waiting.0.is_empty() && waiting.1 {
-            self.changed.wait(&mut waiting);
+        if waiting.0.is_empty() && waiting.1 {
+            self.changed.wait_for(&mut waiting, within);
         }
         let many = waiting.0.len().min(max);
-        waiting.0.drain(..many).collect()
+        (many > 0 || waiting.1).then(|| waiting.0.drain(..many).collect())
     }
 }
 
@@ -118,8 +119,10 @@ type Tell = Box<dyn Fn(Vec<Option<u64>>) + Send + Sync>;
 const TRY_FIRST: Duration = Duration::from_millis(500);
 const TRY_MOST: Duration = Duration::from_secs(30);
 
-/// Layers are looked at again after so long, when something was written.
-const LOOK_NS: u64 = 200_000_000;
+/// Layers are looked at again after so long when something was written since, or after so long when
+/// nothing was: others use the devices too, and tasks may wait for what they give back.
+const LOOK: Duration = Duration::from_millis(200);
+const LOOK_IDLE: Duration = Duration::from_secs(1);
 
 struct Inner {
     folders: Vec<Option<PathBuf>>,
@@ -253,18 +256,19 @@ impl Keeper {
 const COMMITS_AT_ONCE: usize = 256;
 
 fn commit_all(inner: &Inner) {
-    let mut looked_ns = 0;
+    let (mut looked, mut due) = (Instant::now(), Duration::ZERO);
     loop {
-        let now = exec::now_ns();
-        if now - looked_ns >= LOOK_NS {
-            looked_ns = now;
+        if looked.elapsed() >= due {
+            (looked, due) = (Instant::now(), LOOK_IDLE);
             let free = inner.folders.iter().map(|folder| available(folder.as_ref()?).ok());
             (inner.tell)(free.collect());
         }
-        let commits = inner.commits.take(COMMITS_AT_ONCE);
+        let within = due.saturating_sub(looked.elapsed());
+        let Some(commits) = inner.commits.take(COMMITS_AT_ONCE, within) else { return };
         if commits.is_empty() {
-            return;
+            continue;
         }
+        due = LOOK;
         let mut records: Vec<Record> = Vec::new();
         let mut done: Vec<(AfterCommit, Result<Vec<u64>, String>)> = Vec::new();
         for commit in commits {
@@ -310,7 +314,7 @@ fn look(made: &[Made]) -> Result<Vec<u64>, String> {
 }
 
 fn delete_all(inner: &Inner) {
-    while let Some(place) = inner.deletes.take(1).pop() {
+    while let Some(place) = inner.deletes.take_one(|_| ()) {
         // What cannot be deleted now is found when the session's folders are swept.
         let _ = tree::remove(&place);
     }
@@ -349,7 +353,7 @@ fn try_layer(inner: &Inner, layer: usize, down: AfterTry, up: AfterTry) {
 
 fn persist_all(inner: &Inner) {
     let hold = Hold::default();
-    while let Some(wanted) = inner.urgent.take(1).pop() {
+    while let Some(wanted) = inner.urgent.take_one(|_| ()) {
         if let Some(home) = &wanted.home {
             have_alone(inner, home);
         }
@@ -476,6 +480,27 @@ mod tests {
             assert_eq!((mode & 0o777, entry.place.exists()), (0o555, false));
             tree::remove(&root).unwrap();
         });
+    }
+
+    #[test]
+    fn what_is_available_is_told_again_also_while_nothing_is_written() {
+        let (root, _, journal) = away("room");
+        let (say, hear) = std::sync::mpsc::sync_channel(8);
+        let tell = Box::new(move |free: Vec<Option<u64>>| drop(say.try_send(free)));
+        let layer = Some(root.join("layer"));
+        let keeper = Keeper::start(journal.into_inner(), vec![layer, None], tell).unwrap();
+        for _ in 0..2 {
+            let free = hear.recv_timeout(Duration::from_secs(60)).unwrap();
+            assert!(free[0].is_some() && free[1].is_none());
+        }
+        assert!(keeper.stop().is_some());
+        tree::remove(&root).unwrap();
+    }
+
+    #[test]
+    fn a_file_system_that_does_not_say_how_large_it_is_is_not_full() {
+        assert!(available(Path::new("/proc")).is_err());
+        assert!(available(Path::new("/")).is_ok());
     }
 
     #[test]
