@@ -427,6 +427,40 @@ def test_what_is_lost_is_told_and_the_rest_recovered(killed, tmp_path):
     assert not left_in(tmp_path)
 
 
+FORKED = """
+    import os, signal
+    import alongside as al
+
+    @al.io
+    def save(path: al.FileOut):
+        with open(path, "w") as file:
+            file.write("kept")
+
+    with al.Session(workers=1, storage="storage.toml"):
+        save("slow/a").result()
+        if os.fork() == 0:
+            print("forked", flush=True)
+            os.read(0, 1)
+            os._exit(0)
+        signal.pause()
+"""
+
+
+def test_a_killed_session_is_over_while_a_process_that_it_forked_lives(storage, tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(FORKED)],
+        cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as program:  # fmt: skip
+        assert program.stdout.readline() == "forked\n"
+        program.kill()
+        program.wait()
+        [folder] = (tmp_path / ".alongside").iterdir()
+        recovered = command("recover", folder, cwd=tmp_path)
+    assert recovered.returncode == 0, recovered
+    assert (tmp_path / "slow/a").read_text() == "kept"
+    assert not left_in(tmp_path)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts folders")
 def test_files_come_home_between_two_mounts_of_one_file_system(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -4,6 +4,34 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use crate::fork;
+
+/// A lock that says that this process lives: what it forks does not hold it.
+#[derive(Debug)]
+pub(crate) struct Held {
+    file: File,
+    forks: u64,
+}
+
+impl Held {
+    /// Takes the lock of a file. `None`: somebody has it.
+    pub(crate) fn take(file: File) -> io::Result<Option<Held>> {
+        let held = Held { file, forks: fork::count() };
+        fork::lose_in_child(held.file.as_raw_fd());
+        Ok(try_lock(&held.file)?.then_some(held))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // A forked child that could not lose the descriptor has the lock of its parent.
+        if self.forks == fork::count() {
+            fork::keep_in_child(self.file.as_raw_fd());
+            unlock(&self.file);
+        }
+    }
+}
+
 /// Takes the lock. False: somebody has it.
 pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     match flock(file, libc::LOCK_EX | libc::LOCK_NB) {

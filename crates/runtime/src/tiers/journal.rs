@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::disk::{sync_above, sync_folder};
+use crate::lock::Held;
 use ops::catalog::{decode, Decoded, FileId, Record, HEADER};
 
 const CATALOG: &str = "catalog";
@@ -19,8 +20,8 @@ pub(crate) struct Journal {
     file: File,
     /// Files that are not at their own paths, of those that this process added records of.
     away: BTreeSet<FileId>,
-    /// Its lock says that the session lives; the kernel drops it with the process.
-    _lock: File,
+    /// It says that the session lives; the kernel drops it with the process.
+    _lock: Held,
 }
 
 fn options() -> OpenOptions {
@@ -30,9 +31,8 @@ fn options() -> OpenOptions {
 }
 
 /// Takes the lock of a session's folder. `None`: somebody has it.
-fn lock(folder: &Path) -> io::Result<Option<File>> {
-    let file = options().create(true).open(folder.join(LOCK))?;
-    Ok(crate::lock::try_lock(&file)?.then_some(file))
+fn lock(folder: &Path) -> io::Result<Option<Held>> {
+    Held::take(options().create(true).open(folder.join(LOCK))?)
 }
 
 fn taken(folder: &Path) -> io::Error {
@@ -135,4 +135,44 @@ pub(crate) fn read(folder: &Path) -> io::Result<Decoded> {
 /// Whether the session of a folder still runs.
 pub(crate) fn is_alive(folder: &Path) -> io::Result<bool> {
     Ok(lock(folder)?.is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A copy of this process that was not told that it is one, as there is between the fork and
+    /// the exec of any command; it ends when nobody has the other end of the pipe.
+    fn copy_of_this_process() -> (libc::pid_t, File) {
+        let mut ends = [0; 2];
+        // SAFETY: two descriptors are written there.
+        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+        // SAFETY: as `fork`, without its handlers. The child makes system calls only.
+        unsafe {
+            let child = libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0);
+            if child == 0 {
+                libc::close(ends[1]);
+                libc::read(ends[0], [0u8; 1].as_mut_ptr().cast(), 1);
+                libc::_exit(0);
+            }
+            libc::close(ends[0]);
+            (child as libc::pid_t, std::os::fd::FromRawFd::from_raw_fd(ends[1]))
+        }
+    }
+
+    #[test]
+    fn a_session_is_over_whoever_has_a_copy_of_its_descriptors() {
+        let folder = std::env::temp_dir().join(format!("alongside-over-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let journal = Journal::create(&folder).unwrap();
+        assert!(is_alive(&folder).unwrap());
+        let (child, end) = copy_of_this_process();
+        drop(journal);
+        let alive = is_alive(&folder).unwrap();
+        drop(end);
+        // SAFETY: a system call; the status is not asked for.
+        assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(!alive);
+    }
 }
