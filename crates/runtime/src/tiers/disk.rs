@@ -40,8 +40,6 @@ pub(super) struct Carrier<'a> {
     pub(super) journal: &'a Mutex<Journal>,
     pub(super) hold: &'a Hold,
     pub(super) limits: &'a Limits,
-    /// After a crash: folders that are there may not have been flushed.
-    pub(super) distrusts: bool,
 }
 
 fn at(path: &Path, what: &str, error: &io::Error) -> io::Error {
@@ -74,21 +72,16 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes the folders above a path, each flushed before the next is made in it.
+/// Makes the folders above a path. All are flushed, also those that were there: who made them may
+/// not have done that.
 fn make_folders(path: &Path) -> io::Result<()> {
-    let mut missing: Vec<&Path> = Vec::new();
-    let mut folder = parent(path);
-    while !folder.exists() {
-        missing.push(folder);
-        folder = parent(folder);
-    }
-    for folder in missing.into_iter().rev() {
-        match std::fs::DirBuilder::new().mode(0o777).create(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => sync_folder(parent(folder))?,
+    match std::fs::create_dir_all(parent(path)) {
+        // Something else has the name of the folder.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(io::Error::from_raw_os_error(libc::ENOTDIR))
         }
+        made => made.and_then(|()| sync_above(parent(path))),
     }
-    Ok(())
 }
 
 /// The end of a move that the program does not wait for any more.
@@ -146,7 +139,7 @@ pub(crate) fn carry_out(
     if steps.iter().any(came_home) {
         return Ok(());
     }
-    Carrier { journal, hold, limits, distrusts: false }.all(steps)
+    Carrier { journal, hold, limits }.all(steps)
 }
 
 impl Carrier<'_> {
@@ -168,12 +161,7 @@ impl Carrier<'_> {
         match step {
             Step::Note(record) => self.journal.lock().append(std::slice::from_ref(record)),
             Step::MakeFolders(path) => {
-                let made = make_folders(path);
-                let made = match self.distrusts {
-                    true => made.and_then(|()| sync_above(parent(path))),
-                    false => made,
-                };
-                made.map_err(|error| at(parent(path), "made", &error))
+                make_folders(path).map_err(|error| at(parent(path), "made", &error))
             }
             Step::Copy { from, to } => self.copy(from, to).map_err(|error| {
                 // What is half made helps nobody.
@@ -346,4 +334,55 @@ pub(super) fn takes_files(folder: &Path) -> io::Result<()> {
     });
     let removed = std::fs::remove_file(&path);
     written.and(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::os::fd::{FromRawFd, OwnedFd};
+
+    use super::*;
+
+    /// How many of the folders are opened, as whoever flushes them has to.
+    fn opened(folders: &[&Path], body: impl FnOnce()) -> usize {
+        // SAFETY: a system call without pointers, which gives a descriptor of our own.
+        let mut watch = unsafe {
+            let made = libc::inotify_init1(libc::IN_CLOEXEC | libc::IN_NONBLOCK);
+            File::from(OwnedFd::from_raw_fd(made))
+        };
+        for path in folders {
+            let path = CString::new(path.as_os_str().as_bytes()).unwrap();
+            // SAFETY: the path ends in a zero.
+            let added =
+                unsafe { libc::inotify_add_watch(watch.as_raw_fd(), path.as_ptr(), libc::IN_OPEN) };
+            assert!(added >= 0, "{}", io::Error::last_os_error());
+        }
+        body();
+        let mut events = [0; 4096];
+        let length = watch.read(&mut events).unwrap_or(0);
+        let mut events = &events[..length];
+        let mut found = BTreeSet::new();
+        // The number of its watch, three others, and a name where it is of what is in the folder.
+        while let Some((event, rest)) = events.split_first_chunk::<16>() {
+            let name = usize::from(event[12]);
+            found.extend((name == 0).then_some(event[0]));
+            events = &rest[name..];
+        }
+        found.len()
+    }
+
+    #[test]
+    fn folders_that_others_made_and_may_not_have_flushed_are_flushed() {
+        let root = std::env::temp_dir().join(format!("alongside-disk-{}", std::process::id()));
+        let (above, session) = (root.join("above"), root.join("session"));
+        let folder = above.join("folder");
+        [&folder, &session].iter().for_each(|path| std::fs::create_dir_all(path).unwrap());
+        let journal = Mutex::new(Journal::create(&session).unwrap());
+        let steps = [Step::MakeFolders(folder.join("file"))];
+        let flushed = opened(&[&root, &above, &folder], || {
+            carry_out(&steps, &journal, &Hold::default(), &Limits::default()).unwrap();
+        });
+        tree::remove(&root).unwrap();
+        assert_eq!(flushed, 3);
+    }
 }

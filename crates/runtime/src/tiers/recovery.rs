@@ -111,7 +111,7 @@ pub fn recover(
     let catalog = Catalog::replay(records);
     let journal = Mutex::new(journal);
     let (hold, limits) = (Hold::default(), Limits::default());
-    let carrier = Carrier { journal: &journal, hold: &hold, limits: &limits, distrusts: true };
+    let carrier = Carrier { journal: &journal, hold: &hold, limits: &limits };
     let mut look = |path: &Path| tree::length(path).ok();
     let latest = catalog.latest();
     let mut recovered = Vec::new();
