@@ -53,16 +53,17 @@ pub struct Recovered {
 /// # Errors
 /// A folder or a catalog cannot be read.
 pub fn sessions(working: &Path) -> io::Result<Vec<Left>> {
-    let all = working.join(super::FOLDER);
     let mut left = Vec::new();
-    let entries = match std::fs::read_dir(&all) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(left),
-        entries => entries?,
-    };
-    for entry in entries {
-        let folder = entry?.path();
-        if folder.join("catalog").exists() {
-            left.push(list(&folder)?);
+    for all in super::choices(working).iter().filter(|all| super::is_own(all)) {
+        let entries = match std::fs::read_dir(all) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let folder = entry?.path();
+            if folder.join("catalog").exists() {
+                left.push(list(&folder)?);
+            }
         }
     }
     left.sort_by(|one, other| one.folder.cmp(&other.folder));
@@ -138,8 +139,7 @@ pub fn recover(
 /// Whether a session's folder has no catalog yet, or no longer: nothing is to be done for it.
 fn was_not_begun(folder: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
-    let all = folder.parent().and_then(Path::file_name);
-    all == Some(std::ffi::OsStr::new(super::FOLDER))
+    folder.parent().is_some_and(super::is_of_sessions)
         && entries.flatten().all(|entry| entry.file_name() == "lock")
         && matches!(journal::is_alive(folder), Ok(false))
 }
@@ -171,7 +171,9 @@ pub(crate) fn sweep(catalog: &Catalog) -> io::Result<()> {
         let folder = path.parent().filter(|folder| folder.exists());
         folder.map_or(Ok(()), sync_folder)?;
     }
-    for folder in catalog.folders() {
+    // Below a link, or what is another user's, nothing was made, and anything could be by now.
+    let is_own = |folder: &&Path| folder.parent().is_some_and(super::is_own);
+    for folder in catalog.folders().filter(is_own) {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let ours = ["catalog", "lock"].iter().any(|name| entry.file_name() == *name);
             if !ours {
