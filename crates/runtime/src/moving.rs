@@ -46,8 +46,9 @@ pub(crate) enum MoveEnd {
 #[derive(Debug)]
 pub(crate) struct Moved {
     pub(crate) end: MoveEnd,
-    /// What the scheduler is told.
-    pub(crate) told: Event,
+    /// What the scheduler is told. `None`: it knows nothing of this move any more, as it heard
+    /// where the file is; by now another one may be under way, which this is no answer to.
+    pub(crate) told: Option<Event>,
     /// Copies that are old.
     pub(crate) old: Vec<Copy>,
     /// The file that left a copy behind, which tasks may still read.
@@ -129,10 +130,9 @@ impl Files {
     pub(crate) fn moved(&mut self, moving: Moving, done: io::Result<()>) -> Moved {
         let Moving { datum, home, from, to, keep } = moving;
         let datum = self.of_home(&home).unwrap_or(datum);
-        let failed = |no_room| Event::MoveFailed { datum, no_room };
+        let failed = |no_room| Some(Event::MoveFailed { datum, no_room });
         let Some(file) = self.get_mut(datum) else {
-            let told = failed(false);
-            return Moved { end: MoveEnd::Void, told, old: vec![to], left: None };
+            return Moved { end: MoveEnd::Void, told: None, old: vec![to], left: None };
         };
         // It came home meanwhile, because the program asked for that.
         let is_current = match &file.current {
@@ -141,7 +141,7 @@ impl Files {
         };
         let is_off = done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted);
         if !is_current || is_off {
-            let told = failed(false);
+            let told = failed(false).filter(|_| is_current);
             return Moved { end: MoveEnd::Void, told, old: vec![to], left: None };
         }
         if let Err(error) = done {
@@ -149,7 +149,7 @@ impl Files {
             return Moved { end: MoveEnd::Failed, told, old: Vec::new(), left: None };
         }
         let bytes = from.bytes;
-        let told = Event::MoveDone { datum, bytes };
+        let told = Some(Event::MoveDone { datum, bytes });
         if keep {
             file.near = Some(to);
             return Moved { end: MoveEnd::Done, told, old: Vec::new(), left: None };
@@ -213,5 +213,59 @@ impl Files {
         let gone = copies.iter().filter_map(|copy| copy.staged);
         let records = gone.map(|file| Record::Gone { file }).collect();
         Removed { copies, at_home, records }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use ops::catalog::FileId;
+
+    use super::*;
+    use crate::files::PathKind;
+
+    fn file() -> DatumId {
+        DatumId::from_bits(1)
+    }
+
+    fn copy(place: &str, layer: u32, number: u64) -> Copy {
+        let (layer, staged) = (Some(LayerId(layer)), Some(FileId(number)));
+        Copy { place: place.into(), layer, staged, bytes: 5 }
+    }
+
+    /// A file that is on the first of three layers.
+    fn away() -> (Files, Copy) {
+        let mut files = Files::new(&[]);
+        files.add(file(), &Files::key(Path::new("/slow/file")).unwrap(), PathKind::File);
+        let current = copy("/0/1-file", 0, 1);
+        files.get_mut(file()).unwrap().current = Some(current.clone());
+        (files, current)
+    }
+
+    fn moving(from: &Copy, to: Copy, keep: bool) -> Moving {
+        Moving { datum: file(), home: "/slow/file".into(), from: from.clone(), to, keep }
+    }
+
+    #[test]
+    fn a_file_that_was_moved_while_it_was_brought_home_leaves_no_copy_there() {
+        let (mut files, before) = away();
+        let after = copy("/1/2-file", 1, 1);
+        files.moved(moving(&before, after.clone(), false), Ok(()));
+        assert_eq!(files.get(file()).unwrap().current, Some(after.clone()));
+        files.came_home(file(), before.clone());
+        let it = files.get(file()).unwrap();
+        assert_eq!((&it.current, &it.stale), (&None, &vec![before, after]));
+    }
+
+    /// It would be taken for the answer to the next move, whose room would be given back while it
+    /// is under way, and whose copy nobody would know of.
+    #[test]
+    fn the_end_of_a_move_that_the_scheduler_forgot_is_not_told() {
+        let (mut files, before) = away();
+        let near = copy("/2/3-file", 2, 3);
+        files.came_home(file(), before.clone());
+        let Moved { end, told, old, .. } = files.moved(moving(&before, near.clone(), true), Ok(()));
+        assert_eq!((end, told, old), (MoveEnd::Void, None, vec![near]));
     }
 }

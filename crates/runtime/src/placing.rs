@@ -238,10 +238,14 @@ impl Files {
     pub(crate) fn came_home(&mut self, datum: DatumId, copy: Copy) -> Option<Event> {
         let file = self.get_mut(datum)?;
         let bytes = copy.bytes;
-        file.current.take_if(|current| *current == copy);
+        // A move of it may have ended just before, which has left the copy behind already.
+        let moved = file.current.take_if(|current| current.staged == copy.staged);
         (file.stands, file.home_bytes) = (true, bytes);
-        file.stale.push(copy);
-        file.stale.extend(file.near.take());
+        for old in [moved, Some(copy), file.near.take()].into_iter().flatten() {
+            if !file.stale.contains(&old) {
+                file.stale.push(old);
+            }
+        }
         Some(file.is_at(datum, file.home_layer, bytes))
     }
 

@@ -55,7 +55,7 @@ impl State {
         }
         self.delete_copies(old);
         left.into_iter().for_each(|datum| self.delete_stale(datum));
-        self.sched.handle(now, told, &mut self.out);
+        told.into_iter().for_each(|told| self.sched.handle(now, told, &mut self.out));
     }
 
     /// Copies that were left behind by moves are deleted when no task that was sent may read them.

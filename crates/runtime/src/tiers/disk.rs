@@ -139,7 +139,19 @@ pub(crate) fn carry_out(
     if steps.iter().any(came_home) {
         return Ok(());
     }
-    Carrier { journal, hold, limits }.all(steps)
+    let done = Carrier { journal, hold, limits }.all(steps);
+    if done.is_err() && journal.lock().is_whole() {
+        // No record names the copy: nobody else would delete it before the end of the session.
+        steps.iter().filter_map(copied).for_each(|copy| drop(tree::remove(copy)));
+    }
+    done
+}
+
+fn copied(step: &Step) -> Option<&Path> {
+    match step {
+        Step::Copy { to, .. } => Some(to),
+        _ => None,
+    }
 }
 
 impl Carrier<'_> {

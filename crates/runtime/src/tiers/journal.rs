@@ -20,6 +20,8 @@ pub(crate) struct Journal {
     file: File,
     /// Files that are not at their own paths, of those that this process added records of.
     away: BTreeSet<FileId>,
+    /// Where an append began that failed, and that could not be undone either.
+    torn_at: Option<u64>,
     /// It says that the session lives; the kernel drops it with the process.
     _lock: Held,
 }
@@ -40,6 +42,11 @@ fn taken(folder: &Path) -> io::Error {
 }
 
 impl Journal {
+    fn over(folder: &Path, file: File, lock: Held) -> Journal {
+        let (folder, away) = (folder.to_path_buf(), BTreeSet::new());
+        Journal { folder, file, away, torn_at: None, _lock: lock }
+    }
+
     /// Starts the catalog of a new session in its folder.
     pub(crate) fn create(folder: &Path) -> io::Result<Journal> {
         let lock = lock(folder)?.ok_or_else(|| taken(folder))?;
@@ -47,7 +54,7 @@ impl Journal {
         file.write_all(HEADER.as_bytes())?;
         file.sync_all()?;
         sync_above(folder)?;
-        Ok(Journal { folder: folder.to_path_buf(), file, away: BTreeSet::new(), _lock: lock })
+        Ok(Journal::over(folder, file, lock))
     }
 
     /// Goes on with the catalog of a session that is over: what it says, and the catalog. What a
@@ -61,8 +68,7 @@ impl Journal {
         let length = file.metadata()?.len();
         let whole = length - read.torn as u64;
         file.set_len(whole)?;
-        let away = BTreeSet::new();
-        let mut journal = Journal { folder: folder.to_path_buf(), file, away, _lock: lock };
+        let mut journal = Journal::over(folder, file, lock);
         if whole == 0 || length < HEADER.len() as u64 {
             journal.file.set_len(0)?;
             journal.file.write_all(HEADER.as_bytes())?;
@@ -78,12 +84,13 @@ impl Journal {
         if records.is_empty() {
             return Ok(());
         }
+        self.undo()?;
         let lines: String = records.iter().map(Record::encode).collect();
         let before = self.file.metadata()?.len();
         let written = self.file.write_all(lines.as_bytes()).and_then(|()| self.file.sync_data());
         if written.is_err() {
-            // What is half written would hide what comes after it.
-            let _ = self.file.set_len(before);
+            self.torn_at = Some(before);
+            let _ = self.undo();
             return written;
         }
         for record in records {
@@ -94,6 +101,21 @@ impl Journal {
             }
         }
         Ok(())
+    }
+
+    /// Cuts off what an append that failed left: it would hide what comes after it.
+    fn undo(&mut self) -> io::Result<()> {
+        if let Some(before) = self.torn_at {
+            self.file.set_len(before)?;
+            self.file.sync_data()?;
+            self.torn_at = None;
+        }
+        Ok(())
+    }
+
+    /// Whether it says what was added to it, and no more.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.torn_at.is_none()
     }
 
     /// Whether a file is not at its own path.

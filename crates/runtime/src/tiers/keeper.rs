@@ -387,7 +387,7 @@ fn carry(wanted: Move, journal: &Mutex<Journal>, hold: &Hold) {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use ops::catalog::{bring_home, replacing, Entry};
+    use ops::catalog::{bring_home, move_to, replacing, Entry};
 
     use super::super::settle;
     use super::*;
@@ -478,6 +478,22 @@ mod tests {
             assert_eq!(std::fs::read_to_string(entry.home.join("below/new")).unwrap(), "new");
             let mode = entry.home.metadata().unwrap().permissions().mode();
             assert_eq!((mode & 0o777, entry.place.exists()), (0o555, false));
+            tree::remove(&root).unwrap();
+        });
+    }
+
+    #[test]
+    fn a_move_that_fails_after_its_copy_leaves_none() {
+        tree::as_nobody(|| {
+            let (root, entry, journal) = away("failed");
+            std::fs::write(&entry.place, "new").unwrap();
+            let (lower, to) = (root.join("lower"), root.join("lower/7-home"));
+            std::fs::create_dir(&lower).unwrap();
+            // It takes files, and cannot be flushed.
+            seal(&lower, 0o300);
+            let steps = &move_to(FILE, &entry, &to)[1..];
+            carry_out(steps, &journal, &Hold::default(), &Limits::default()).unwrap_err();
+            assert!(!to.exists() && entry.place.exists());
             tree::remove(&root).unwrap();
         });
     }

@@ -204,7 +204,7 @@ impl Core {
         let told = self.placed.begin_move((datum, to, keep), |shared, moving, done| {
             shared.with_core(|core| {
                 let told = core.placed.moved(moving, done);
-                core.tell_all([told]);
+                core.tell_all(told);
             });
         });
         told.into_iter().for_each(|told| self.sched.handle(self.now, told, &mut self.out));

@@ -42,7 +42,11 @@ impl Placed {
     }
 
     /// A move is over. What the scheduler is told.
-    pub(in crate::native) fn moved(&mut self, moving: Moving, done: io::Result<()>) -> Event {
+    pub(in crate::native) fn moved(
+        &mut self,
+        moving: Moving,
+        done: io::Result<()>,
+    ) -> Option<Event> {
         let Moved { told, old, left, .. } = self.files.moved(moving, done);
         self.delete(old);
         left.into_iter().for_each(|datum| self.delete_stale(datum));
