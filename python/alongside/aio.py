@@ -8,6 +8,7 @@ limiter that all tasks share.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import pickle
@@ -73,8 +74,10 @@ class _Loop:
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
-            # The memory belongs to the operation until it is complete.
-            await asyncio.wait([future])
+            # The memory belongs to the operation until it is complete, however often it is cancelled.
+            while not future.done():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([future])
             # An error is looked at, and no more: the cancellation is what counts.
             if not future.cancelled() and future.exception() is None and undo is not None:
                 undo(future.result())

@@ -124,6 +124,32 @@ def test_a_cancelled_read_keeps_its_memory_until_the_end(tmp_path):
     assert asyncio.run(program()) == b"xxxx"
 
 
+def test_a_read_that_is_cancelled_twice_keeps_its_memory_until_the_end(tmp_path):
+    """Of a pipe that nobody has written to yet."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = os.open(tmp_path / "pipe", os.O_RDWR)
+
+    async def program():
+        file = await al.aio.open(tmp_path / "pipe", "r+b")
+        buffer = bytearray(4)
+        task = asyncio.ensure_future(file.pread_into(buffer, 0))
+        for _ in range(2):
+            await asyncio.sleep(0)
+            task.cancel()
+        await asyncio.sleep(0)
+        assert not task.done()
+        os.write(writer, b"late")
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        buffer.extend(b"a bytearray cannot grow while somebody holds its memory")
+        await file.close()
+
+    try:
+        asyncio.run(program())
+    finally:
+        os.close(writer)
+
+
 def test_in_a_task(tmp_path):
     @al.io
     async def double(source: al.FileIn, target: al.FileOut):

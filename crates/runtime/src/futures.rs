@@ -151,6 +151,9 @@ pub(crate) struct Signal {
     remaining: AtomicUsize,
     raised: AtomicBool,
     fd: OwnedFd,
+    /// Of which process it is, by the forks before: a child has the descriptor too, and would take
+    /// what wakes its parent.
+    forks: u64,
 }
 
 thread_local! {
@@ -162,7 +165,9 @@ impl Signal {
     /// A signal that is raised by the `count`-th hit.
     pub(crate) fn new(count: usize) -> io::Result<Arc<Signal>> {
         let spare = SPARE.with(|spare| spare.borrow_mut().take());
-        if let Some(spare) = spare.filter(|spare| Arc::strong_count(spare) == 1) {
+        let forks = fork::count();
+        let is_free = |spare: &Arc<Signal>| Arc::strong_count(spare) == 1 && spare.forks == forks;
+        if let Some(spare) = spare.filter(is_free) {
             spare.remaining.store(count, Ordering::Relaxed);
             spare.raised.store(false, Ordering::Release);
             return Ok(spare);
@@ -175,7 +180,7 @@ impl Signal {
         // SAFETY: the descriptor was just given to us alone.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let (remaining, raised) = (AtomicUsize::new(count), AtomicBool::new(false));
-        Ok(Arc::new(Signal { remaining, raised, fd }))
+        Ok(Arc::new(Signal { remaining, raised, fd, forks }))
     }
 
     /// Keeps the signal for the next wait of this thread.
@@ -402,4 +407,31 @@ pub fn wait(
     }
     signal.recycle();
     end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forked_child_does_not_wake_its_parent() {
+        let signal = Signal::new(1).unwrap();
+        let fd = signal.fd.as_raw_fd();
+        signal.recycle();
+        // SAFETY: the child makes a signal, raises it and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let made = Signal::new(1).map(|signal| signal.hit());
+            // SAFETY: ends this process at once.
+            unsafe { libc::_exit(i32::from(made.is_err())) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for our own child and writes into `status`.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(status, 0);
+        let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid pollfd; the signal keeps its descriptor open.
+        assert_eq!(unsafe { libc::poll(&mut poll, 1, 0) }, 0, "nobody raised the parent's");
+        assert_eq!(Signal::new(1).unwrap().fd.as_raw_fd(), fd, "it is used again");
+    }
 }
