@@ -33,10 +33,15 @@ OFFSET_MAX = 2**63 - 1
 async def _read(path: FileIn, offset: int, size: int | None) -> bytes:
     async with await aio.open(path, "rb") as file:
         whole = await file.size()
-        if size is None or whole > 0:
-            left = max(0, whole - offset)
-            return await file.pread(left if size is None else min(size, left), offset)
-        return await _untold(file, offset, size)
+        if whole == 0 and (size is not None or _is_regular(file)):
+            return await _untold(file, offset, OFFSET_MAX - offset if size is None else size)
+        left = max(0, whole - offset)
+        return await file.pread(left if size is None else min(size, left), offset)
+
+
+def _is_regular(file: aio.File) -> bool:
+    """Whether a file without bytes ends somewhere: some of the kernel do not tell their size."""
+    return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
 
 
 async def _untold(file: aio.File, offset: int, size: int) -> bytes:
@@ -60,7 +65,10 @@ async def _copy(source: FileIn, target: FileOut) -> int:
             raise OSError(errno.EINVAL, "source and target are the same file", end.name)
         if stat.S_ISREG(status.st_mode):
             await end.truncate(0)
-        return await start.copy_to(end, await start.size())
+        size = await start.size()
+        if size == 0 and _is_regular(start):
+            return await end.write(await _untold(start, 0, OFFSET_MAX))
+        return await start.copy_to(end, size)
 
 
 async def _persist(path: PathIn) -> int:

@@ -6,6 +6,8 @@ import array
 import errno
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -212,6 +214,28 @@ def test_a_size_that_is_far_too_large_takes_no_memory(request, tmp_path, inside)
     assert al.wait(al.read(tmp_path / "short", offset=7, size=10**12)) == b"789"
     with open("/proc/version", "rb") as file:
         assert al.wait(al.read("/proc/version", size=10**12)) == file.read()
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["session", "alone"])
+def test_a_file_that_does_not_tell_its_size_is_read_and_copied_to_its_end(
+    request, tmp_path, inside
+):
+    if inside:
+        request.getfixturevalue("session")
+    command = [sys.executable, "-c", "input()", "argument" * 15_000]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        name = f"/proc/{process.pid}/cmdline"
+        data = b"".join(part.encode() + b"\0" for part in command)
+        assert os.stat(name).st_size == 0 and len(data) > 100_000, "more than the first room"
+        assert al.wait(al.read(name)) == data
+        assert al.wait(al.read(name, offset=90_000)) == data[90_000:]
+        assert al.wait(al.copy(name, tmp_path / "copy")) == len(data)
+        process.communicate(b"\n")
+    assert (tmp_path / "copy").read_bytes() == data
+    (tmp_path / "empty").touch()
+    assert al.wait(al.read(tmp_path / "empty")) == b""
+    assert al.wait(al.copy(tmp_path / "empty", tmp_path / "copy")) == 0
+    assert (tmp_path / "copy").read_bytes() == b""
 
 
 def test_a_file_that_goes_before_its_turn_fails_the_task_and_what_needs_it(session, gate):

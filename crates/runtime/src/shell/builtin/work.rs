@@ -413,20 +413,23 @@ impl Job {
                 return self.check(Err((errno, path)));
             }
         };
-        self.total = size;
-        if let Work::Read { offset, size: wanted } = self.work {
-            let left = size.saturating_sub(offset);
-            self.total = match wanted {
-                // It is empty, or the kernel makes it up as it is read.
-                Some(wanted) if size == 0 && is_regular => {
-                    self.total_max = wanted;
-                    wanted.min(UNTOLD_BYTES)
-                }
-                // Devices do not know their size.
-                Some(wanted) if size == 0 => wanted,
-                Some(wanted) => left.min(wanted),
-                None => left,
-            };
+        let (offset, wanted) = match self.work {
+            Work::Read { offset, size } => (offset, size),
+            _ => (0, None),
+        };
+        let left = size.saturating_sub(offset);
+        self.total = match wanted {
+            // It is empty, or the kernel makes it up as it is read.
+            _ if size == 0 && is_regular => {
+                self.total_max = wanted.unwrap_or(u64::MAX);
+                self.total_max.min(UNTOLD_BYTES)
+            }
+            // Devices do not know their size.
+            Some(wanted) if size == 0 => wanted,
+            Some(wanted) => left.min(wanted),
+            None => left,
+        };
+        if let Work::Read { .. } = self.work {
             match Room::new(&tools.store, self.total) {
                 Ok(room) => self.room = Some(room),
                 Err(full) => self.trouble = Some(Trouble::Runtime(full.to_string())),
@@ -440,7 +443,8 @@ impl Job {
             return;
         }
         self.total = self.total.saturating_mul(2).min(self.total_max);
-        let room = self.room.take().expect("it was read into");
+        // What is copied needs none.
+        let Some(room) = self.room.take() else { return };
         match room.grown(&tools.store, self.done, self.total) {
             Ok(room) => self.room = Some(room),
             Err(full) => self.trouble = Some(Trouble::Runtime(full.to_string())),
@@ -653,11 +657,12 @@ mod tests {
         let mut bench = Bench::new("untold");
         fs::write(bench.folder.join("empty"), "").unwrap();
         std::os::unix::fs::symlink("/proc/version", bench.folder.join("made-up")).unwrap();
-        let read = Work::Read { offset: 0, size: Some(u64::MAX) };
-        let job = bench.job(read, [Some("empty"), None], false);
-        let (names, finished) = bench.work(job, |_| ());
-        assert_eq!((&*names, finished.bytes_read), ("open read close", 0));
-        assert!(finished.outcome.is_ok());
+        for size in [Some(u64::MAX), None] {
+            let job = bench.job(Work::Read { offset: 0, size }, [Some("empty"), None], false);
+            let (names, finished) = bench.work(job, |_| ());
+            assert_eq!((&*names, finished.bytes_read), ("open read close", 0));
+            assert!(finished.outcome.is_ok());
+        }
         let read = Work::Read { offset: 0, size: Some(50) };
         let mut job = bench.job(read, [Some("made-up"), None], false);
         let Next::Do(op) = job.next(&bench.tools) else { panic!("it was to be opened") };
