@@ -74,7 +74,8 @@ class _Loop:
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
-            # The memory belongs to the operation until it is complete, however often it is cancelled.
+            # The memory belongs to the operation until it is complete, however often this is
+            # cancelled.
             while not future.done():
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait([future])

@@ -15,7 +15,7 @@ SHOWN_MAX = 5
 
 def progress() -> Callable[[int, int], None] | None:
     """What is told how many files are home, of how many; None where nobody looks."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         return None
     began = time.monotonic()
 

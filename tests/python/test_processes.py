@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+import textwrap
 import time
 
 import numpy as np
+import pytest
 
 import alongside as al
 
@@ -242,3 +244,44 @@ def test_libraries_in_a_worker_keep_to_its_processor(program, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     assert program(text, check=0).stdout == "['1', '1']\n"
     assert program(text, check=0, env={"OMP_NUM_THREADS": "3"}).stdout == "['3', '1']\n"
+
+
+@pytest.mark.parametrize("by", ["python", "alongside run"])
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_standard_streams_may_be_closed(tmp_path, closed, by):
+    """As a daemon has them. What bodies print there leads nowhere, not into our memory."""
+    (tmp_path / "app.py").write_text(
+        textwrap.dedent("""
+        import os
+        from pathlib import Path
+        import alongside as al
+
+        @al.task
+        def prints(number):
+            print("x" * 4096, flush=True)
+            for stream in (1, 2):
+                os.write(stream, b"x" * 4096)
+            return number * 2
+
+        @al.io
+        def write(path: al.FileOut, value):
+            print("x" * 4096, flush=True)
+            Path(path).write_text(str(value))
+
+        with al.Session(workers=2) as session:
+            write("out", sum(al.wait_all([prints(number) for number in range(10)])))
+        """)
+    )
+    run = ["-m", "alongside", "run"] if by == "alongside run" else []
+
+    def close():
+        for stream in closed:
+            os.close(stream)
+
+    command = [sys.executable, *run, "app.py"]
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    done = subprocess.run(
+        command, preexec_fn=close, cwd=tmp_path, timeout=90, check=False, **streams
+    )
+    assert done.returncode == 0
+    assert (tmp_path / "out").read_text() == "90"

@@ -150,6 +150,7 @@ impl Pool {
     /// Makes the shared memory: a control area, and a heap of `heap_bytes` address space.
     pub fn new(heap_bytes: u64) -> io::Result<Self> {
         sys::forks();
+        sys::fill_standard_streams()?;
         let control = Arc::new(Control::new()?);
         let heap = Arc::new(Heap::new(heap_bytes)?);
         let poller = Arc::new(Poller::new(control.clone())?);

@@ -135,6 +135,21 @@ pub(crate) fn set_cloexec(fd: libc::c_int, on: bool) -> io::Result<()> {
     Ok(())
 }
 
+/// Opens `/dev/null` in place of the standard streams that are closed, as a program of a daemon may
+/// have them: a descriptor of ours there would be written to by whoever prints, and lost by a child
+/// that is given streams of its own.
+pub(crate) fn fill_standard_streams() -> io::Result<()> {
+    for stream in libc::STDIN_FILENO..=libc::STDERR_FILENO {
+        // SAFETY: plain calls; the path is a C string, and a new descriptor is the lowest free one.
+        unsafe {
+            if libc::fcntl(stream, libc::F_GETFD) < 0 {
+                check(libc::open(c"/dev/null".as_ptr(), libc::O_RDWR))?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A descriptor that becomes readable when the process ends; `None` where the kernel has none.
 pub(crate) fn pidfd(pid: u32) -> Option<OwnedFd> {
     // SAFETY: gives a new close-on-exec descriptor or -1.

@@ -19,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in (run, info, probe, files, recover, hdf5):
         module.add_to(commands)
+    _open_streams()
     options = parser.parse_args(arguments)
     try:
         code: int = options.main(options)
@@ -30,3 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"alongside: {error}", file=sys.stderr)
         return 2
     return code
+
+
+def _open_streams() -> None:
+    """Lead the standard streams nowhere that are closed, as a daemon may have them."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(nowhere, True)
+            mode = "w" if number else "r"
+            setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8", closefd=False))
