@@ -17,6 +17,8 @@ use crate::machine::Limiter;
 
 /// A pickle and its buffers.
 type Packed<'py> = (Bound<'py, PyAny>, Bound<'py, PyList>);
+/// A file of a task: where it is, who accounts for its bandwidth, whether it is written.
+type Place = (Py<PyAny>, Option<Limiter>, bool);
 
 /// Bytes that this thread has written to tell the driver of something.
 #[pyfunction]
@@ -213,7 +215,7 @@ impl Assignment {
     }
 
     /// The real places of its files, each with its limiter or None, and whether it writes it.
-    fn places(&self, py: Python<'_>) -> PyResult<Vec<(Py<PyAny>, Option<Limiter>, bool)>> {
+    fn places(&self, py: Python<'_>) -> PyResult<Vec<Place>> {
         let inner = self.inner();
         let mut places = Vec::new();
         for path in inner.run().paths {
