@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -285,3 +286,38 @@ def test_standard_streams_may_be_closed(tmp_path, closed, by):
     )
     assert done.returncode == 0
     assert (tmp_path / "out").read_text() == "90"
+
+
+@pytest.fixture
+def freezer(until):
+    """A control group whose processes do not even end when they are killed, until it is thawed."""
+    group = Path("/sys/fs/cgroup/freezer") / f"alongside-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no freezer here: {error}")
+    yield group
+    (group / "freezer.state").write_text("THAWED")
+    until(lambda: not (group / "tasks").read_text())
+    group.rmdir()
+
+
+def test_a_session_ends_although_a_killed_worker_does_not(freezer, mailbox, gate):
+    """As one that waits for storage that does not answer."""
+
+    @al.task
+    def tells_and_waits(mailbox, gate):
+        mailbox.send(os.getpid())
+        gate.pass_through()
+
+    with al.Session(workers=1) as session:
+        future = tells_and_waits(mailbox, gate)
+        worker = mailbox.receive()
+        (freezer / "cgroup.procs").write_text(worker)
+        (freezer / "freezer.state").write_text("FROZEN")
+        said = f"worker process {worker} was killed and does not end"
+        with pytest.warns(RuntimeWarning, match=said):
+            session.close(cancel=True)
+    with pytest.raises(al.SessionError):
+        future.result()
+    assert Path(f"/proc/{worker}").exists()

@@ -590,6 +590,15 @@ impl Process {
         self.exit.unwrap_or(Exit::Unknown)
     }
 
+    /// Leaves a killed process that does not end to its fate. Gives its number.
+    pub fn leave(mut self) -> u32 {
+        if self.is_ours() {
+            self.exit = Some(Exit::Unknown);
+            self.unwatch();
+        }
+        self.child.id()
+    }
+
     fn unwatch(&self) {
         self.poller.close(self.lease.area);
         self.poller.forget(self.pidfd.as_ref().map_or(self.life.as_fd(), |pidfd| pidfd.as_fd()));

@@ -15,6 +15,9 @@ use crate::futures::{Signal, WaitEnd};
 /// How long a worker that has nothing to do may take to end by itself, and the operations of
 /// built-in tasks to come back from the kernel.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long killed workers may take to be gone. One that waits in the kernel for storage that does
+/// not answer is left then.
+const KILLED_GRACE: Duration = Duration::from_secs(10);
 /// What futures say that were open when the session was closed.
 const LEFT_OPEN: &str = "the session was closed before this task ended";
 
@@ -87,7 +90,13 @@ pub(super) fn end(shared: &Arc<Shared>, pool: Pool) {
     if let Some(queue) = &queue {
         queue.stop();
     }
-    end_workers(&pool, workers.into_values().collect());
+    let left = end_workers(&pool, workers.into_values().collect());
+    shared.state.lock().warnings.extend(left.into_iter().map(|process| {
+        format!(
+            "worker process {process} was killed and does not end: the kernel waits, probably for \
+             storage that does not answer; until it does, what its tasks write may still change"
+        )
+    }));
     if let Some(queue) = queue {
         queue.wait_stopped(GRACE);
     }
@@ -103,8 +112,8 @@ pub(super) fn end(shared: &Arc<Shared>, pool: Pool) {
 }
 
 /// Lets idle workers end by themselves, so that they finish what they print; kills the others,
-/// those that are still starting among them.
-fn end_workers(pool: &Pool, mut workers: Vec<Worker>) {
+/// those that are still starting among them. Gives the processes that are left.
+fn end_workers(pool: &Pool, mut workers: Vec<Worker>) -> Vec<u32> {
     for worker in &mut workers {
         if worker.is_idle() {
             worker.tell(&ToWorker::Stop);
@@ -112,7 +121,15 @@ fn end_workers(pool: &Pool, mut workers: Vec<Worker>) {
             worker.process.kill();
         }
     }
-    let deadline = Instant::now() + GRACE;
+    wait_for_ends(pool, &mut workers, GRACE);
+    workers.iter_mut().for_each(|worker| worker.process.kill());
+    wait_for_ends(pool, &mut workers, KILLED_GRACE);
+    workers.into_iter().map(|worker| worker.process.leave()).collect()
+}
+
+/// Takes out who ended.
+fn wait_for_ends(pool: &Pool, workers: &mut Vec<Worker>, at_most: Duration) {
+    let deadline = Instant::now() + at_most;
     let mut buffer = Vec::new();
     let mut ended = Vec::new();
     while !workers.is_empty() {
@@ -120,7 +137,7 @@ fn end_workers(pool: &Pool, mut workers: Vec<Worker>) {
         if left.is_zero() {
             break;
         }
-        for worker in &mut workers {
+        for worker in &mut *workers {
             // What they still report interests nobody, but they wait while a ring is full.
             while let Ok(Some(_)) = worker.process.receive(&mut buffer) {}
         }
@@ -132,5 +149,4 @@ fn end_workers(pool: &Pool, mut workers: Vec<Worker>) {
         });
         ended.clear();
     }
-    // What is left is killed when it is dropped.
 }
