@@ -1,6 +1,7 @@
 """Fixtures of all Python tests: sessions, gates, waiting, and a place to work in."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -10,6 +11,11 @@ import pytest
 
 import alongside as al
 from alongside.testing import Gate, Mailbox
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # So it is in the background of a shell script; programs under test would ignore it too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -229,9 +229,13 @@ pub struct Ended<'a> {
     pub outcome: Outcome<'a>,
     /// When the body began (`CLOCK_MONOTONIC`).
     pub started_ns: u64,
+    /// When it last went on: it may have waited for the consumers of its stream.
+    pub since_ns: u64,
     /// When it ended.
     pub ended_ns: u64,
-    /// Processor time of the thread that ran it.
+    /// How long it ran: without those waits.
+    pub ran_ns: u64,
+    /// Processor time of the threads that ran it.
     pub cpu_ns: u64,
     /// Bytes read from files.
     pub bytes_read: u64,
@@ -316,6 +320,10 @@ pub enum FromWorker<'a> {
         claim: u64,
         /// What it knows that its values may cost.
         granted: u64,
+        /// When it began, or last went on (`CLOCK_MONOTONIC`).
+        since_ns: u64,
+        /// When it began to wait.
+        until_ns: u64,
     },
 }
 
@@ -524,7 +532,9 @@ impl<'a> Ended<'a> {
             }
         }
         out.u64(self.started_ns);
+        out.u64(self.since_ns);
         out.u64(self.ended_ns);
+        out.u64(self.ran_ns);
         out.u64(self.cpu_ns);
         out.u64(self.bytes_read);
         out.u64(self.bytes_written);
@@ -543,7 +553,9 @@ impl<'a> Ended<'a> {
                 _ => return Err(from.bad("an outcome is done (0) or raised (1)")),
             },
             started_ns: from.u64()?,
+            since_ns: from.u64()?,
             ended_ns: from.u64()?,
+            ran_ns: from.u64()?,
             cpu_ns: from.u64()?,
             bytes_read: from.u64()?,
             bytes_written: from.u64()?,
@@ -601,12 +613,14 @@ impl<'a> FromWorker<'a> {
                 out.u64(*number);
                 put_blob(out, blob);
             }
-            FromWorker::Stalled { task, attempt, claim, granted } => {
+            FromWorker::Stalled { task, attempt, claim, granted, since_ns, until_ns } => {
                 out.u8(STALLED);
                 out.u64(*task);
                 out.u32(*attempt);
                 out.u64(*claim);
                 out.u64(*granted);
+                out.u64(*since_ns);
+                out.u64(*until_ns);
             }
         }
     }
@@ -643,6 +657,8 @@ impl<'a> FromWorker<'a> {
                 attempt: from.u32()?,
                 claim: from.u64()?,
                 granted: from.u64()?,
+                since_ns: from.u64()?,
+                until_ns: from.u64()?,
             },
             _ => return Err(from.bad("no record from a worker has this tag")),
         };

@@ -223,17 +223,21 @@ impl Worker {
 
     /// How far the producer of a stream may go, as far as the driver has said; `None`: the run
     /// is no such producer.
-    pub fn credit(&self, assignment: &Assignment) -> Option<Credit> {
+    pub fn credit(&self, assignment: &mut Assignment) -> Option<Credit> {
+        assignment.stretch.go_on();
         self.0.credit(assignment.claim)
     }
 
     /// The producer of a stream has made as much as it may, and waits: [`Next::Granted`] will
     /// come, perhaps before this returns. `false`: it may go on, or need not, already.
-    pub fn stall(&self, assignment: &Assignment) -> bool {
+    pub fn stall(&self, assignment: &mut Assignment) -> bool {
         let stalls = self.0.stall(assignment.claim);
         if let Some(granted) = stalls {
             let (task, attempt, claim) = (assignment.task, assignment.attempt, assignment.claim.0);
-            self.0.push(&FromWorker::Stalled { task, attempt, claim, granted });
+            let until_ns = sys::now_ns();
+            assignment.stretch.end(until_ns);
+            let since_ns = assignment.stretch.since_ns;
+            self.0.push(&FromWorker::Stalled { task, attempt, claim, granted, since_ns, until_ns });
         }
         stalls.is_some()
     }

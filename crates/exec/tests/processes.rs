@@ -234,6 +234,21 @@ fn a_stream_is_granted_more_before_its_run_is_begun() {
 }
 
 #[test]
+fn what_a_producer_waits_for_its_consumers_is_no_time_that_it_runs() {
+    let mut driver = Driver::start(1);
+    assert_eq!(driver.next(), Got::Ready);
+    let price = Price { least: 1, most: 1 };
+    let stream = Some(Credit { made: 3, spent: 3, granted: 3, closed: false, price });
+    let claim = driver.worker.send_run(&mut Run { stream, ..run(1, 14, b"") }).expect("room").0;
+    let Got::Stalled { granted: 3, until_ns } = driver.next() else { panic!("it waits") };
+    let goes_on_ns = exec::now_ns();
+    assert!(until_ns <= goes_on_ns);
+    driver.worker.send(&ToWorker::Granted { claim, granted: 5, closed: false }).expect("short");
+    assert_eq!(driver.next(), done(1, Vec::new()));
+    assert!(driver.last_since_ns >= goes_on_ns);
+}
+
+#[test]
 fn the_begun_are_known_after_a_kill() {
     let mut driver = Driver::start(1);
     assert_eq!(driver.next(), Got::Ready);

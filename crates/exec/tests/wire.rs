@@ -125,7 +125,8 @@ proptest! {
         (task, attempt, claim) in any::<(u64, u32, u64)>(),
         outputs in vec(owned(), 0..7),
         raised in option::of(owned()),
-        [started_ns, ended_ns, cpu_ns, bytes_read, bytes_written] in any::<[u64; 5]>(),
+        [started_ns, since_ns, ended_ns, ran_ns, cpu_ns] in any::<[u64; 5]>(),
+        [bytes_read, bytes_written] in any::<[u64; 2]>(),
         layer_errno in any::<u32>(),
         held in vec(any::<u64>(), 0..9),
     ) {
@@ -135,8 +136,8 @@ proptest! {
         };
         let held = List::from_vec(held);
         from_worker(&FromWorker::Ended(Ended {
-            task, attempt, claim, outcome, started_ns, ended_ns, cpu_ns, bytes_read, bytes_written,
-            layer_errno, held,
+            task, attempt, claim, outcome, started_ns, since_ns, ended_ns, ran_ns, cpu_ns,
+            bytes_read, bytes_written, layer_errno, held,
         }))?;
     }
 
@@ -144,6 +145,7 @@ proptest! {
     fn other_records_from_workers(
         (task, attempt, output) in any::<(u64, u32, u32)>(),
         (request, bytes) in any::<(u64, u64)>(),
+        times in any::<[u64; 2]>(),
         offsets in vec(any::<u64>(), 0..9),
         blob in owned(),
     ) {
@@ -156,7 +158,9 @@ proptest! {
         from_worker(&FromWorker::ReleasedFile { task, attempt, path: output })?;
         let number = request;
         from_worker(&FromWorker::Yielded { task, attempt, number, blob: blob.blob() })?;
-        from_worker(&FromWorker::Stalled { task, attempt, claim: request, granted: bytes })?;
+        let (claim, granted, [since_ns, until_ns]) = (request, bytes, times);
+        let stalled = FromWorker::Stalled { task, attempt, claim, granted, since_ns, until_ns };
+        from_worker(&stalled)?;
     }
 
     #[test]

@@ -259,7 +259,7 @@ impl Assignment {
     /// Whether it has to wait before it hands over another value of its stream, and whether
     /// nobody wants more.
     fn credit(&self) -> (bool, bool) {
-        waits_or_closed(self.worker.credit(&self.inner()))
+        waits_or_closed(self.worker.credit(&mut self.inner()))
     }
 
     /// Hands over the next value of its stream; `number` counts over all runs. Gives its credit.
@@ -270,7 +270,7 @@ impl Assignment {
 
     /// It waits, having handed over as much as it may. False: it may hand over more.
     fn stall(&self) -> bool {
-        self.worker.stall(&self.inner())
+        self.worker.stall(&mut self.inner())
     }
 
     /// The run ended well: hands over the returns, then the written inputs.

@@ -66,7 +66,7 @@ pub struct Assignment {
     pub(super) attempt: u32,
     pub(super) claim: Claim,
     pub(super) started_ns: u64,
-    pub(super) thread: u64,
+    pub(super) stretch: Stretch,
     /// The ranges of the heap that it was given.
     pub(super) places: List<u64>,
     /// Outputs that it handed over.
@@ -107,6 +107,45 @@ impl Assignment {
     }
 }
 
+/// How long a run has had a thread: the producer of a stream waits for its consumers without one.
+#[derive(Clone, Copy)]
+pub(super) struct Stretch {
+    /// The thread that runs it; `None`: it waits.
+    thread: Option<u64>,
+    /// When it began, or last went on.
+    pub(super) since_ns: u64,
+    /// How long it ran before that.
+    pub(super) ran_ns: u64,
+    /// What processor time it had before that.
+    pub(super) cpu_ns: u64,
+}
+
+impl Stretch {
+    /// Of a run that begins on this thread.
+    pub(super) fn new(now: u64) -> Self {
+        Self { thread: Some(CpuMark::thread(now)), since_ns: now, ran_ns: 0, cpu_ns: 0 }
+    }
+
+    /// It waits, or is over.
+    pub(super) fn end(&mut self, now: u64) {
+        match self.thread.take() {
+            Some(thread) => {
+                self.ran_ns += now.saturating_sub(self.since_ns);
+                self.cpu_ns += CpuMark::end(thread, self.since_ns, now);
+            }
+            None => self.since_ns = now,
+        }
+    }
+
+    /// It has a thread, this one, if it had none.
+    pub(super) fn go_on(&mut self) {
+        if self.thread.is_none() {
+            self.since_ns = sys::now_ns();
+            self.thread = Some(CpuMark::thread(self.since_ns));
+        }
+    }
+}
+
 impl fmt::Debug for Assignment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Assignment").field(&self.run()).finish()
@@ -126,7 +165,7 @@ impl Drop for Assignment {
 /// as everything else here, so a thread asks at most once in [`CPU_MARK_NS`]: a shorter run is
 /// taken to have had the processor all the time.
 #[derive(Clone, Copy)]
-pub(super) struct CpuMark {
+struct CpuMark {
     thread: u64,
     asked_ns: u64,
     cpu_ns: u64,
@@ -142,7 +181,7 @@ thread_local! {
 
 impl CpuMark {
     /// At the beginning of a run: this thread's number.
-    pub(super) fn thread(now: u64) -> u64 {
+    fn thread(now: u64) -> u64 {
         static THREADS: AtomicU64 = AtomicU64::new(0);
         let mark = CPU_MARK.get().unwrap_or_else(|| {
             let thread = THREADS.fetch_add(1, Ordering::Relaxed);
@@ -153,7 +192,7 @@ impl CpuMark {
     }
 
     /// Processor time of a run that began on `thread`; 0 when that is another.
-    pub(super) fn end(thread: u64, started_ns: u64, ended_ns: u64) -> u64 {
+    fn end(thread: u64, started_ns: u64, ended_ns: u64) -> u64 {
         let Some(mut mark) = CPU_MARK.get().filter(|mark| mark.thread == thread) else {
             return 0;
         };

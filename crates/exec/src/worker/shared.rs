@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use super::run::{Allocation, Assignment, Body, CpuMark, Function, StoreFull};
+use super::run::{Allocation, Assignment, Body, Function, StoreFull, Stretch};
 use super::{Moved, EXIT_CORRUPT, EXIT_DRIVER_GONE};
 use crate::claims::Claim;
 use crate::memory::{Control, ControlRing, Heap};
@@ -344,14 +344,18 @@ impl Shared {
         moved: Moved,
     ) -> Result<(), StoreFull> {
         let ended_ns = sys::now_ns();
+        assignment.stretch.end(ended_ns);
+        let Stretch { since_ns, ran_ns, cpu_ns, .. } = assignment.stretch;
         let mut ended = Ended {
             task: assignment.task,
             attempt: assignment.attempt,
             claim: assignment.claim.0,
             outcome,
             started_ns: assignment.started_ns,
+            since_ns,
             ended_ns,
-            cpu_ns: CpuMark::end(assignment.thread, assignment.started_ns, ended_ns),
+            ran_ns,
+            cpu_ns,
             bytes_read: moved.bytes_read,
             bytes_written: moved.bytes_written,
             layer_errno: moved.layer_errno,
@@ -397,7 +401,6 @@ impl Shared {
         };
         let About { task, attempt, places, stream } = about;
         let (shared, started_ns) = (self.clone(), sys::now_ns());
-        let thread = CpuMark::thread(started_ns);
         Some(Assignment {
             shared,
             record,
@@ -405,7 +408,7 @@ impl Shared {
             attempt,
             claim,
             started_ns,
-            thread,
+            stretch: Stretch::new(started_ns),
             places,
             released: BTreeSet::new(),
             released_files: BTreeSet::new(),

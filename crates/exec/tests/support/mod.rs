@@ -19,7 +19,7 @@ pub enum Got {
     Free(u64),
     Released { task: u64 },
     Yielded { number: u64 },
-    Stalled { granted: u64 },
+    Stalled { granted: u64, until_ns: u64 },
     End(u64),
 }
 
@@ -27,6 +27,10 @@ pub enum Got {
 pub struct Driver {
     pub pool: Pool,
     pub worker: Process,
+    /// When the last run that ended had last gone on.
+    pub last_since_ns: u64,
+    /// How long the run ran that waited; one at a time does.
+    ran_ns: u64,
     buffer: Vec<u8>,
     got: std::collections::VecDeque<Got>,
     /// Where the next allocation goes; allocations beyond `full_at` are refused.
@@ -62,7 +66,8 @@ impl Driver {
         let pool = Pool::new(1 << 30).expect("shared memory");
         let worker = pool.spawn(&spec(slots), 1).expect("a worker");
         let (buffer, got) = (Vec::new(), Default::default());
-        Self { pool, worker, buffer, got, next_offset: 0, full_at: 1 << 30 }
+        let (last_since_ns, ran_ns, next_offset, full_at) = (0, 0, 0, 1 << 30);
+        Self { pool, worker, last_since_ns, ran_ns, buffer, got, next_offset, full_at }
     }
 
     pub fn poller(&self) -> &Poller {
@@ -86,7 +91,10 @@ impl Driver {
             let got = match record {
                 FromWorker::Ready => Got::Ready,
                 FromWorker::Ended(ended) => {
-                    assert!(ended.started_ns <= ended.ended_ns);
+                    assert!(ended.started_ns <= ended.since_ns && ended.since_ns <= ended.ended_ns);
+                    self.last_since_ns = ended.since_ns;
+                    self.ran_ns += ended.ended_ns - ended.since_ns;
+                    assert_eq!(std::mem::take(&mut self.ran_ns), ended.ran_ns);
                     let (task, held) = (ended.task, ended.held.to_vec());
                     match &ended.outcome {
                         Outcome::Done { outputs } => {
@@ -113,7 +121,10 @@ impl Driver {
                     Got::Released { task }
                 }
                 FromWorker::Yielded { number, .. } => Got::Yielded { number },
-                FromWorker::Stalled { granted, .. } => Got::Stalled { granted },
+                FromWorker::Stalled { granted, since_ns, until_ns, .. } => {
+                    self.ran_ns += until_ns - since_ns;
+                    Got::Stalled { granted, until_ns }
+                }
             };
             self.got.push_back(got);
         }

@@ -21,7 +21,7 @@ impl State {
         };
         self.take_back(id);
         self.totals.displaced += 1;
-        let ran = run.ns();
+        let ran = run.ran_ns;
         let unplaced = Event::Unplaced { task: id, executor, ran, failure };
         self.sched.handle(exec::now_ns(), unplaced, &mut self.out);
         if !is_full(errno) {

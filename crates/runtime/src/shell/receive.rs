@@ -22,18 +22,16 @@ const TURN_RECORDS: usize = 64;
 pub(super) struct Ran {
     pub(super) executor: ExecutorId,
     pub(super) started_ns: u64,
+    /// When it last went on.
+    pub(super) since_ns: u64,
     pub(super) ended_ns: u64,
+    /// How long it ran, without waiting for the consumers of its stream.
+    pub(super) ran_ns: u64,
     pub(super) cpu_ns: u64,
     pub(super) bytes_read: u64,
     pub(super) bytes_written: u64,
     /// The error of its layer that it failed of; 0: none.
     pub(super) layer_errno: i32,
-}
-
-impl Ran {
-    pub(super) fn ns(&self) -> u64 {
-        self.ended_ns.saturating_sub(self.started_ns)
-    }
 }
 
 /// A worker said something that cannot be.
@@ -124,7 +122,9 @@ impl State {
                 let value = take_value(worker, &blob)?;
                 return self.yielded(worker, TaskId::from_bits(task), attempt, number, value);
             }
-            FromWorker::Stalled { task, attempt, granted, .. } => {
+            FromWorker::Stalled { task, attempt, granted, since_ns, until_ns, .. } => {
+                let busy = Some((worker.kind, worker.busy_since_ns));
+                self.count_stretch(worker.kind, since_ns, until_ns, busy);
                 self.stalled(worker, TaskId::from_bits(task), attempt, granted);
             }
         }
@@ -212,7 +212,9 @@ impl State {
         let run = Ran {
             executor: worker.executor,
             started_ns: ended.started_ns,
+            since_ns: ended.since_ns,
             ended_ns: ended.ended_ns,
+            ran_ns: ended.ran_ns,
             cpu_ns: ended.cpu_ns,
             bytes_read: ended.bytes_read,
             bytes_written: ended.bytes_written,
@@ -302,7 +304,7 @@ impl State {
         let task = self.tasks.get(id).expect("the caller looked");
         let (label, kind) = (task.label, task.kind);
         let layer = task.sent.as_ref().and_then(|sent| sent.layer);
-        let ran = run.ns();
+        let ran = run.ran_ns;
         let figures = self.statistics_of(label);
         figures.runs += 1;
         figures.run_ns += ran;
@@ -315,19 +317,24 @@ impl State {
             Kind::Compute => self.totals.compute_ns += ran,
             Kind::Io | Kind::Engine => self.totals.io_ns += ran,
         }
-        self.overlap.ran(kind, run.started_ns, run.ended_ns);
+        self.count_stretch(kind, run.since_ns, run.ended_ns, busy);
+        self.trace_task(RecordKind::Ran, id, |record| {
+            record.time_ns = run.started_ns;
+            record.executor = run.executor.0;
+            record.layer = layer.map_or(NOTHING, |layer| layer.0);
+            record.amount = run.ended_ns.saturating_sub(run.started_ns);
+            record.other = run.bytes_read + run.bytes_written;
+        });
+    }
+
+    /// Counts a stretch of time in which a body ran; `busy` as in [`State::count_run`].
+    fn count_stretch(&mut self, kind: Kind, since: u64, until: u64, busy: Option<(Kind, u64)>) {
+        self.overlap.ran(kind, since, until);
         if self.overlap.is_full() {
             let mut running = self.running();
             running.extend(busy);
             self.overlap.settle(exec::now_ns(), running.into_iter());
         }
-        self.trace_task(RecordKind::Ran, id, |record| {
-            record.time_ns = run.started_ns;
-            record.executor = run.executor.0;
-            record.layer = layer.map_or(NOTHING, |layer| layer.0);
-            record.amount = ran;
-            record.other = run.bytes_read + run.bytes_written;
-        });
     }
 }
 

@@ -277,7 +277,7 @@ impl State {
         }
         self.tell_moved(task, run);
         self.take_back(task);
-        let ran = matches!(outcome, Outcome::Done(_)).then(|| run.ns());
+        let ran = matches!(outcome, Outcome::Done(_)).then(|| run.ran_ns);
         let settling = Event::Settling { task, executor, ran };
         self.sched.handle(exec::now_ns(), settling, &mut self.out);
     }
@@ -334,7 +334,7 @@ impl State {
         }
         self.take_back(task);
         self.tell_moved(task, &run);
-        let ended = Event::Ended { task, executor, outcome, ran: run.ns() };
+        let ended = Event::Ended { task, executor, outcome, ran: run.ran_ns };
         self.sched.handle(exec::now_ns(), ended, &mut self.out);
     }
 

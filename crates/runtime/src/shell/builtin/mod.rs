@@ -235,12 +235,13 @@ impl State {
             lane.tasks -= 1;
         }
         if self.is_at(executor, id, attempt) {
-            let cpu_ns = 0;
             let ran = Ran {
                 executor,
                 started_ns,
+                since_ns: started_ns,
                 ended_ns,
-                cpu_ns,
+                ran_ns: ended_ns.saturating_sub(started_ns),
+                cpu_ns: 0,
                 bytes_read,
                 bytes_written,
                 layer_errno: errno,
