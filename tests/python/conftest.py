@@ -12,7 +12,6 @@ import pytest
 import alongside as al
 from alongside.testing import Gate, Mailbox
 
-
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So it is in the background of a shell script; programs under test would ignore it too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
