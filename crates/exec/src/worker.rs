@@ -32,6 +32,8 @@ use shared::{Inbox, Out, Queued, Waiter, BELL_TAG, LIFE_TAG};
 pub const EXIT_DRIVER_GONE: i32 = 75;
 /// The exit code of a worker that could not understand its driver.
 pub const EXIT_CORRUPT: i32 = 76;
+/// Exit code of a worker that had no memory to tell how a run ended.
+pub const EXIT_UNTOLD: i32 = 77;
 
 /// Why a process cannot be a worker.
 #[derive(Debug)]

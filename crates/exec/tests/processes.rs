@@ -141,6 +141,23 @@ fn exceptions_and_runs_without_an_end_are_told() {
 }
 
 #[test]
+fn a_worker_that_cannot_tell_how_a_run_ended_ends() {
+    let mut driver = Driver::start(1);
+    assert_eq!(driver.next(), Got::Ready);
+    let offset = driver.place(&[5; 100]);
+    let room_offset = driver.place(&[0; 1 << 20]);
+    driver.full_at = 0;
+    let mut dropped = run(1, 9, &[]);
+    let input = (InputMode::Read, Blob::Placed { offset, len: 100 });
+    dropped.inputs = std::iter::repeat_n(input, 10_000).collect();
+    // SAFETY: a range of its own, which stays until the end.
+    unsafe { driver.worker.send_run_placed(&mut dropped, room_offset, 1 << 20).expect("room") };
+    assert_eq!(driver.next(), Got::End(1));
+    assert_eq!(driver.worker.reap(), Some(Exit::Code(exec::worker::EXIT_UNTOLD)));
+    assert_eq!(driver.worker.begun().len(), 1, "and the driver knows whose run it was");
+}
+
+#[test]
 fn functions_come_before_their_runs() {
     let mut driver = Driver::start(4);
     assert_eq!(driver.next(), Got::Ready);

@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use super::shared::Shared;
-use super::Moved;
+use super::shared::{give_up, Shared};
+use super::{Moved, EXIT_UNTOLD};
 use crate::claims::Claim;
 use crate::memory::Heap;
 use crate::sys;
@@ -58,7 +58,8 @@ impl Function {
 }
 
 /// One run that this worker has begun. Ended by [`Worker::done`] or [`Worker::raised`]; if it is
-/// dropped without, the driver is told that it raised nothing at all (an empty blob).
+/// dropped without, the driver is told that it raised nothing at all (an empty blob). Where not
+/// even that can be told, for want of memory, the process ends: the driver learns of its death.
 pub struct Assignment {
     pub(super) shared: Arc<Shared>,
     pub(super) record: Vec<u8>,
@@ -156,7 +157,9 @@ impl Drop for Assignment {
     fn drop(&mut self) {
         if !self.ended && !self.shared.is_forked() {
             let outcome = Outcome::Raised { blob: Blob::Inline(&[]) };
-            let _ = self.shared.clone().end(self, outcome, Moved::default());
+            if let Err(full) = self.shared.clone().end(self, outcome, Moved::default()) {
+                give_up(&format_args!("{full}, which are to tell how a task ended"), EXIT_UNTOLD);
+            }
         }
     }
 }

@@ -479,7 +479,12 @@ impl Shared {
 }
 
 fn corrupt(error: &dyn fmt::Display) -> ! {
+    give_up(error, EXIT_CORRUPT)
+}
+
+/// Ends this process, which cannot go on.
+pub(super) fn give_up(error: &dyn fmt::Display, code: i32) -> ! {
     eprintln!("alongside worker {}: {error}; it ends", std::process::id());
     // SAFETY: ends the process without running anything of the user's.
-    unsafe { libc::_exit(EXIT_CORRUPT) };
+    unsafe { libc::_exit(code) };
 }
