@@ -119,7 +119,7 @@ pub(crate) fn start(options: Options) -> Result<(Arc<Shared>, JoinHandle<()>), S
              such as ulimit -v forbids it?): {error}"
         ))
     })?;
-    let store = Store::new(Arc::clone(pool.heap()), max, options.store_bytes_retained);
+    let store = Store::new(&pool, max, options.store_bytes_retained);
     let state = state(&options)?;
     let limiters = pool.limiters();
     for (number, layer) in options.storage.layers.iter().enumerate() {

@@ -4,7 +4,7 @@
 //! Everybody who looks at a range holds one: the table of versions, the program's handles and
 //! views, and (here, on its behalf) a worker that said it still has views of it. Dropping a pin
 //! takes one short lock that nobody holds while waiting for anything else; memory is given
-//! back to the system by the runtime thread.
+//! back to the system by the runtime thread, which is woken once there is much of it.
 
 mod allocator;
 pub mod block;
@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use exec::memory::Heap;
+use exec::poller::Poller;
+use exec::process::Pool;
 use parking_lot::Mutex;
 
 use crate::{copying, fork};
@@ -74,6 +76,8 @@ impl Inner {
 #[derive(Debug)]
 pub(crate) struct Store {
     heap: Arc<Heap>,
+    /// Where the runtime thread sleeps.
+    poller: Arc<Poller>,
     inner: Mutex<Inner>,
     max: u64,
     retained: u64,
@@ -82,12 +86,13 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// All of `heap` is free; up to `max` bytes may be in use, and up to `retained` freed ones
+    /// All of the heap is free; up to `max` bytes may be in use, and up to `retained` freed ones
     /// keep their pages.
-    pub(crate) fn new(heap: Arc<Heap>, max: u64, retained: u64) -> Arc<Store> {
-        let allocator = Allocator::new(heap.bytes());
+    pub(crate) fn new(pool: &Pool, max: u64, retained: u64) -> Arc<Store> {
+        let allocator = Allocator::new(pool.heap().bytes());
         Arc::new(Store {
-            heap,
+            heap: Arc::clone(pool.heap()),
+            poller: Arc::clone(pool.poller()),
             inner: Mutex::new(Inner { allocator, mapped: Mapped::default(), peak_bytes: 0 }),
             max,
             retained,
@@ -184,8 +189,12 @@ impl Store {
         }
         let mut inner = self.inner.lock();
         inner.allocator.free(offset);
-        if inner.allocator.touched_bytes() > self.retained.saturating_add(TRIM_SLACK_BYTES) {
-            self.trim_wanted.store(true, Ordering::Relaxed);
+        let much = self.retained.saturating_add(TRIM_SLACK_BYTES);
+        let is_much = inner.allocator.touched_bytes() > much;
+        drop(inner);
+        // The runtime thread looks before it sleeps; rung after that look, the bell wakes it.
+        if is_much && !self.trim_wanted.swap(true, Ordering::Relaxed) {
+            self.poller.wake();
         }
     }
 }

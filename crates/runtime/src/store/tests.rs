@@ -1,11 +1,12 @@
 //! The store over a real heap: pins, limits, memory given back.
 
+use std::time::{Duration, Instant};
+
 use super::*;
-use exec::process::Pool;
 
 fn store(max: u64, retained: u64) -> Arc<Store> {
     let pool = Pool::new(1 << 30).expect("shared memory");
-    Store::new(Arc::clone(pool.heap()), max, retained)
+    Store::new(&pool, max, retained)
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn full_says_what_is_in_use() {
 #[test]
 fn memory_is_given_back_beyond_what_is_retained() {
     let pool = Pool::new(1 << 30).expect("shared memory");
-    let store = Store::new(Arc::clone(pool.heap()), 1 << 30, 8 << 20);
+    let store = Store::new(&pool, 1 << 30, 8 << 20);
     let big = store.encode(b"", &[&vec![1u8; 64 << 20]]).unwrap();
     assert!(pool.heap().resident_bytes().unwrap() >= 64 << 20);
     store.trim();
@@ -62,9 +63,27 @@ fn memory_is_given_back_beyond_what_is_retained() {
 }
 
 #[test]
+fn what_is_freed_while_the_runtime_thread_sleeps_is_given_back() {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let pool = Pool::new(1 << 30).expect("shared memory");
+    let store = Store::new(&pool, 1 << 30, 8 << 20);
+    let big = store.encode(b"", &[&vec![1u8; 64 << 20]]).unwrap();
+    store.trim();
+    assert!(pool.poller().prepare_sleep(), "nothing to do");
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| drop(big));
+        pool.poller().wait(Some(PATIENCE), &mut Vec::new()).unwrap();
+    });
+    assert!(began.elapsed() < PATIENCE, "it sleeps on");
+    store.trim();
+    assert!(pool.heap().resident_bytes().unwrap() < 9 << 20);
+}
+
+#[test]
 fn reuse_does_not_touch_new_memory() {
     let pool = Pool::new(1 << 30).expect("shared memory");
-    let store = Store::new(Arc::clone(pool.heap()), 1 << 30, 1 << 30);
+    let store = Store::new(&pool, 1 << 30, 1 << 30);
     let bytes = vec![3u8; 10 << 20];
     for _ in 0..50 {
         drop(store.encode(b"", &[&bytes]).unwrap());

@@ -140,7 +140,7 @@ mod tests {
 
     fn store() -> Arc<Store> {
         let pool = exec::process::Pool::new(64 << 20).unwrap();
-        Store::new(Arc::clone(pool.heap()), 8 << 20, 0)
+        Store::new(&pool, 8 << 20, 0)
     }
 
     fn read(store: &Arc<Store>, room: u64, data: &[u8]) -> Value {

@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn a_small_task_is_told_of_while_a_large_one_goes_on() {
         let pool = exec::process::Pool::new(64 << 20).unwrap();
-        let store = Store::new(Arc::clone(pool.heap()), 64 << 20, 0);
+        let store = Store::new(&pool, 64 << 20, 0);
         let (limiters, settled) = (pool.limiters(), Default::default());
         let mut files = Files::new(Tools { store, limiters, settled, stopping: false });
         let null = Opened::options().write(true).open("/dev/null").unwrap();

@@ -576,7 +576,7 @@ mod tests {
             let folder = std::env::temp_dir().canonicalize().unwrap().join(name);
             fs::create_dir(&folder).unwrap();
             let pool = exec::process::Pool::new(64 << 20).unwrap();
-            let store = Store::new(Arc::clone(pool.heap()), 64 << 20, 0);
+            let store = Store::new(&pool, 64 << 20, 0);
             let (limiters, settled) = (pool.limiters(), Settled::from([folder.clone()]));
             let tools = Tools { store, limiters, settled, stopping: false };
             let options = Options { prefer: Prefer::Threads, ..Options::default() };
