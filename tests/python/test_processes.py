@@ -161,6 +161,24 @@ def test_a_forked_child_leaves_the_session_alone():
         assert al.wait(double(3)) == 6
 
 
+def test_a_child_that_a_task_forked_does_not_come_back_to_the_worker(capfd):
+    def forks(n):
+        child = os.fork()
+        if child == 0:
+            if n < 0:
+                raise ValueError(n)
+            return np.ones(n)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    with al.Session(workers=1):
+        for kind in (al.task, al.io):
+            results = [kind(forks)(n) for n in (1, 1_000_000, -1)]
+            assert al.wait_all(results) == [127] * 3
+    said = [line for line in capfd.readouterr().err.splitlines() if "a child that a task" in line]
+    assert len(said) == 6
+    assert all(line.startswith("alongside worker ") for line in said)
+
+
 def test_memory_is_given_back():
     @al.task
     def make(n):

@@ -67,7 +67,9 @@ pub struct View {
 
 impl View {
     pub(crate) fn new(shared: &Arc<Shared>, offset: u64, len: u64) -> Self {
-        lock(&shared.pins).add(offset);
+        if !shared.is_forked() {
+            lock(&shared.pins).add(offset);
+        }
         Self { shared: shared.clone(), offset, len }
     }
 

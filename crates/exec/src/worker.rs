@@ -34,6 +34,8 @@ pub const EXIT_DRIVER_GONE: i32 = 75;
 pub const EXIT_CORRUPT: i32 = 76;
 /// Exit code of a worker that had no memory to tell how a run ended.
 pub const EXIT_UNTOLD: i32 = 77;
+/// Exit code of a child that a task forked and that came back from the task's body.
+pub const EXIT_FORKED: i32 = 127;
 
 /// Why a process cannot be a worker.
 #[derive(Debug)]

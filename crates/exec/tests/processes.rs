@@ -158,6 +158,22 @@ fn a_worker_that_cannot_tell_how_a_run_ended_ends() {
 }
 
 #[test]
+fn a_child_that_a_task_forked_leaves_the_rings_alone() {
+    for slots in [1, 4] {
+        let mut driver = Driver::start(slots);
+        assert_eq!(driver.next(), Got::Ready);
+        // What it comes back with fits into a record, or needs memory of the driver.
+        for (task, len) in [(1, 8_u64), (2, 50_000)] {
+            driver.send(task, 15, &len.to_le_bytes());
+            let code = exec::worker::EXIT_FORKED as u8;
+            assert_eq!(driver.next(), done(task, vec![vec![code]]));
+        }
+        driver.send(3, 1, b"goes on");
+        assert_eq!(driver.next(), done(3, vec![b"goes on".to_vec()]));
+    }
+}
+
+#[test]
 fn functions_come_before_their_runs() {
     let mut driver = Driver::start(4);
     assert_eq!(driver.next(), Got::Ready);

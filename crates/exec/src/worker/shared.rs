@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::run::{Allocation, Assignment, Body, Function, StoreFull, Stretch};
-use super::{Moved, EXIT_CORRUPT, EXIT_DRIVER_GONE};
+use super::{Moved, EXIT_CORRUPT, EXIT_DRIVER_GONE, EXIT_FORKED};
 use crate::claims::Claim;
 use crate::memory::{Control, ControlRing, Heap};
 use crate::pins::Pins;
@@ -155,6 +155,16 @@ impl Shared {
         self.forks != sys::forks()
     }
 
+    /// Ends a child that a task forked: what the driver says is for its parent, and the locks may
+    /// be held by threads that are not here.
+    fn end_forked(&self) {
+        if self.is_forked() {
+            let came_back = "a child that a task forked came back from the task's body, or handed \
+                             something over; end it with os._exit, or let it call exec";
+            give_up(&came_back, EXIT_FORKED);
+        }
+    }
+
     /// Sends a record; waits while the ring is full.
     pub(crate) fn push(&self, record: &FromWorker<'_>) {
         if self.is_forked() {
@@ -179,6 +189,7 @@ impl Shared {
         waiter: Waiter,
         mut attempt: impl FnMut(&mut Inbox) -> Option<T>,
     ) -> T {
+        self.end_forked();
         let mut inbox = lock(&self.inbox);
         loop {
             if let Some(taken) = attempt(&mut inbox) {
@@ -343,6 +354,7 @@ impl Shared {
         outcome: Outcome<'_>,
         moved: Moved,
     ) -> Result<(), StoreFull> {
+        self.end_forked();
         let ended_ns = sys::now_ns();
         assignment.stretch.end(ended_ns);
         let Stretch { since_ns, ran_ns, cpu_ns, .. } = assignment.stretch;
@@ -433,6 +445,7 @@ impl Shared {
 
     /// What has come, read by somebody.
     fn up_to_date(&self) -> MutexGuard<'_, Inbox> {
+        self.end_forked();
         let mut inbox = lock(&self.inbox);
         if !inbox.led {
             self.read_ring(&mut inbox);

@@ -60,6 +60,20 @@ fn wait_for_consumers(worker: &Worker, assignment: &mut Assignment) -> Vec<Outpu
     Vec::new()
 }
 
+/// The child comes back with so many bytes; its parent with how it ended.
+fn fork(worker: &Worker, len: &[u8]) -> Output {
+    // SAFETY: the child does what a body does that comes back in it.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let len = u64::from_le_bytes(len.try_into().expect("eight bytes"));
+        return worker.output(len).expect("room");
+    }
+    let mut status = 0;
+    // SAFETY: waits for our own child and writes into `status`.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    output(worker, &[libc::WEXITSTATUS(status) as u8])
+}
+
 fn run(worker: &Worker, assignment: &mut Assignment) {
     let nothing = Moved::default();
     let function = assignment.run().function;
@@ -124,6 +138,7 @@ fn run(worker: &Worker, assignment: &mut Assignment) {
             vec![output(worker, &credit.granted.to_le_bytes())]
         }
         14 => wait_for_consumers(worker, assignment),
+        15 => vec![fork(worker, &argument(worker, assignment))],
         other => unreachable!("no test has function {other}"),
     };
     worker.done(assignment, outputs, nothing).expect("room");
