@@ -20,6 +20,24 @@ def engine(request, monkeypatch):
     return request.param
 
 
+def test_what_an_operation_kept_may_use_the_engine_when_it_goes(engine, program):
+    text = """
+        import os
+        import select
+        from alongside import _native
+
+        class Kept(bytearray):
+            def __del__(self):
+                print("gone", ring.fileno() > 0)
+
+        ring = _native.Ring()
+        number = ring.write(os.open("file", os.O_WRONLY | os.O_CREAT), Kept(b"data"), 0)
+        select.select([ring.fileno()], [], [])
+        assert ring.poll() == [(number, 4, 0)]
+        """
+    assert program(text, check=0).stdout == "gone True\n"
+
+
 def test_what_is_written_is_read(engine, tmp_path):
     path = tmp_path / "file"
     data = os.urandom(3_000_001)

@@ -46,7 +46,6 @@ fn lent(held: &PyUntypedBuffer, writable: bool) -> PyResult<Buffer> {
 fn told(done: Done<Kept>) -> Result3 {
     match done.result {
         Ok(Answer::Fd(fd)) => (done.number, i64::from(fd.into_raw_fd()), 0),
-        Ok(Answer::Stat(stat)) => (done.number, stat.size_bytes as i64, 0),
         Ok(answer) => (done.number, answer.bytes() as i64, 0),
         Err(errno) => (done.number, -1, errno.0),
     }
@@ -73,13 +72,9 @@ impl Ring {
 
     /// What is complete: number, result, errno (0: none).
     fn poll(&self) -> Vec<Result3> {
-        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.poll().into_iter().map(told).collect()
-    }
-
-    /// Waits for everything that was started.
-    fn finish(&self, py: Python<'_>) {
-        py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).finish());
+        let done = self.0.lock().unwrap_or_else(PoisonError::into_inner).poll();
+        // Without the lock: whoever owned the memory that is let go of may run Python code.
+        done.into_iter().map(told).collect()
     }
 
     fn open(&self, path: PathBuf, flags: i32, mode: u32) -> PyResult<u64> {
@@ -88,10 +83,6 @@ impl Ring {
 
     fn close(&self, fd: RawFd) -> u64 {
         self.submit(Op::Close { fd }, None)
-    }
-
-    fn size(&self, path: PathBuf) -> PyResult<u64> {
-        Ok(self.submit(Op::Stat { path: c_path(&path)? }, None))
     }
 
     fn read(&self, fd: RawFd, into: &Bound<'_, PyAny>, offset: u64) -> PyResult<u64> {

@@ -70,9 +70,11 @@ impl<K> Ring<K> {
         }
         all
     }
+}
 
-    /// Sleeps until all are complete, whatever comes of them.
-    pub fn finish(&mut self) {
+impl<K> Drop for Ring<K> {
+    /// The memory belongs to the operations until they are complete.
+    fn drop(&mut self) {
         while !self.kept.is_empty() {
             self.line.engine.wait(&mut self.completions, None);
             for completion in self.completions.drain(..) {
@@ -80,13 +82,6 @@ impl<K> Ring<K> {
             }
             self.line.refill();
         }
-    }
-}
-
-impl<K> Drop for Ring<K> {
-    /// The memory belongs to the operations until they are complete.
-    fn drop(&mut self) {
-        self.finish();
     }
 }
 
