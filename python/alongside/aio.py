@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import pickle
+import stat
 import weakref
 from collections.abc import Callable
 from typing import Any, Self
@@ -19,6 +20,7 @@ from typing import Any, Self
 from alongside import _native, counting, files
 
 CHUNK_BYTES = 256 << 10
+OFFSET_MAX = 2**63 - 1
 PERMISSIONS = 0o666
 
 _MODES = {
@@ -121,6 +123,15 @@ async def _open(file: str | os.PathLike[str], mode: str, flags: int) -> File:
     return File(loop, descriptor, name, mode, files.limiter_of(name))
 
 
+async def untold(file: File, offset: int, count: int) -> bytes:
+    """At most `count` bytes of a file that does not tell its size: empty, a device, of /proc."""
+    parts = []
+    while count > 0 and (part := await file.pread(min(count, CHUNK_BYTES), offset)):
+        parts.append(part)
+        offset, count = offset + len(part), count - len(part)
+    return b"".join(parts)
+
+
 class File:
     """An open file: the methods of a file object, to be awaited; leave it by `async with`."""
 
@@ -211,9 +222,12 @@ class File:
 
     async def read(self, count: int = -1) -> bytes:
         """Read from the position on; all that is left with -1."""
-        if count < 0:
-            count = max(0, await self.size() - self.position)
-        data = await self.pread(count, self.position)
+        status = os.fstat(self.fileno())
+        if count < 0 and status.st_size == 0 and stat.S_ISREG(status.st_mode):
+            data = await untold(self, self.position, OFFSET_MAX - self.position)
+        else:
+            left = max(0, status.st_size - self.position)
+            data = await self.pread(left if count < 0 else count, self.position)
         self.position += len(data)
         return data
 

@@ -27,30 +27,16 @@ from alongside.task import Task
 if TYPE_CHECKING:
     from alongside.session import Session
 
-OFFSET_MAX = 2**63 - 1
-
 
 async def _read(path: FileIn, offset: int, size: int | None) -> bytes:
     async with await aio.open(path, "rb") as file:
+        if size is None:
+            file.seek(offset)
+            return await file.read()
         whole = await file.size()
-        if whole == 0 and (size is not None or _is_regular(file)):
-            return await _untold(file, offset, OFFSET_MAX - offset if size is None else size)
-        left = max(0, whole - offset)
-        return await file.pread(left if size is None else min(size, left), offset)
-
-
-def _is_regular(file: aio.File) -> bool:
-    """Whether a file without bytes ends somewhere: some of the kernel do not tell their size."""
-    return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-
-
-async def _untold(file: aio.File, offset: int, size: int) -> bytes:
-    """What is in a file that does not tell its size: empty, a device, or of the kernel."""
-    parts = []
-    while size > 0 and (part := await file.pread(min(size, aio.CHUNK_BYTES), offset)):
-        parts.append(part)
-        offset, size = offset + len(part), size - len(part)
-    return b"".join(parts)
+        if whole == 0:
+            return await aio.untold(file, offset, size)
+        return await file.pread(min(size, max(0, whole - offset)), offset)
 
 
 async def _write(path: FileOut, data: Any) -> int:
@@ -66,9 +52,7 @@ async def _copy(source: FileIn, target: FileOut) -> int:
         if stat.S_ISREG(status.st_mode):
             await end.truncate(0)
         size = await start.size()
-        if size == 0 and _is_regular(start):
-            return await end.write(await _untold(start, 0, OFFSET_MAX))
-        return await start.copy_to(end, size)
+        return await (start.copy_to(end, size) if size > 0 else end.write(await start.read()))
 
 
 async def _persist(path: PathIn) -> int:
@@ -100,7 +84,7 @@ def _call(
 
 
 def _is_whole(number: Any) -> bool:
-    return type(number) is int and 0 <= number <= OFFSET_MAX
+    return type(number) is int and 0 <= number <= aio.OFFSET_MAX
 
 
 def read(

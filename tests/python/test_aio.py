@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,16 @@ def engine(request, monkeypatch):
     if request.param == "threads":
         monkeypatch.setenv("ALONGSIDE_ENGINE", "threads")
     return request.param
+
+
+def test_a_file_that_does_not_tell_its_size_is_read_to_its_end(engine):
+    async def program():
+        async with await al.aio.open("/proc/version") as file:
+            assert await file.size() == 0
+            first = await file.read(5)
+            return first + await file.read(), await file.read()
+
+    assert asyncio.run(program()) == (Path("/proc/version").read_bytes(), b"")
 
 
 def test_what_an_operation_kept_may_use_the_engine_when_it_goes(engine, program):
