@@ -77,6 +77,15 @@ def killed_once_open(gate):
     gate.pass_through()
     os.kill(os.getpid(), signal.SIGKILL)
 
+def loses_a_worker_meanwhile(session, go, death):
+    until(has_begun)
+    gate = Gate("catalog-gate")
+    go.open()
+    until(is_held)
+    death.open()
+    until(lambda: session.statistics().workers_lost == 1)
+    gate.open()
+
 def session():
     return al.Session(workers=1, io_executors=4, storage="storage.toml")
 """
@@ -129,13 +138,7 @@ def test_a_file_that_a_killed_task_was_releasing_stays(held, tmp_path):
         append("slow/file", " two").result()
         go, death = Gate("go"), Gate("death")
         end = releases_and_dies("slow/file", go, death)
-        until(has_begun)
-        gate = Gate("catalog-gate")
-        go.open()
-        until(is_held)
-        death.open()
-        until(lambda: s.statistics().workers_lost == 1)
-        gate.open()
+        loses_a_worker_meanwhile(s, go, death)
         try:
             end.result()
         except al.WorkerLostError:
@@ -151,13 +154,7 @@ def test_what_ended_is_not_done_again_because_its_worker_dies_meanwhile(held, tm
         go, death = Gate("go"), Gate("death")
         neighbour = killed_once_open(death)
         end = append("slow/file", " two", go)
-        until(has_begun)
-        gate = Gate("catalog-gate")
-        go.open()
-        until(is_held)
-        death.open()
-        until(lambda: s.statistics().workers_lost == 1)
-        gate.open()
+        loses_a_worker_meanwhile(s, go, death)
         end.result()
         assert read("slow/file").result() == "one two"
         try:

@@ -24,11 +24,6 @@ pub(crate) fn is_of_layer(errno: i32) -> bool {
     OF_LAYER.contains(&errno)
 }
 
-/// Whether an error of the system says that there is no room, and nothing else is wrong.
-pub(crate) fn is_full(errno: i32) -> bool {
-    [libc::ENOSPC, libc::EDQUOT].contains(&errno)
-}
-
 /// A file that could not be brought to its own path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsettled {

@@ -4,7 +4,8 @@ use sched::{Event, LayerId, Outcome, TaskId};
 
 use super::staged::Ending;
 use super::state::State;
-use crate::placing::{is_full, is_of_layer};
+use crate::placing::is_of_layer;
+use crate::tiers::is_full;
 
 impl State {
     /// A run failed because of its layer: the scheduler finds another. Gives the run back if no

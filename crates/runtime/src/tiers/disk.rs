@@ -337,6 +337,11 @@ pub(super) fn available(path: &Path) -> io::Result<u64> {
     Ok((found.f_bavail as u64).saturating_mul(found.f_frsize as u64))
 }
 
+/// Whether an error of the system says that there is no room, and nothing else is wrong.
+pub(crate) fn is_full(errno: i32) -> bool {
+    [libc::ENOSPC, libc::EDQUOT].contains(&errno)
+}
+
 /// Whether files can be written in a folder: tries it.
 pub(super) fn takes_files(folder: &Path) -> io::Result<()> {
     let path = folder.join(".try");

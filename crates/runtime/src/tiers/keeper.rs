@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 use ops::catalog::{FileId, Record, Step};
 use parking_lot::{Condvar, Mutex};
 
-use super::disk::{available, called_off, carry_out, takes_files};
+use super::disk::{available, called_off, carry_out, is_full, takes_files};
 use super::{tree, Hold, Journal, Limits};
-use crate::placing::is_full;
 
 /// A copy that a task made.
 #[derive(Clone, Debug)]

@@ -30,7 +30,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ops::catalog::{FileId, Record};
 
 use crate::storage::LayerSpec;
-pub(crate) use disk::{carry_out, same_device, settle, Limits};
+pub(crate) use disk::{carry_out, is_full, same_device, settle, Limits};
 pub(crate) use hold::Hold;
 pub(crate) use journal::Journal;
 pub(crate) use keeper::{Commit, Keeper, Made, Move};

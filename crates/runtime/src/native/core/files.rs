@@ -14,9 +14,9 @@ use crate::native::runtime::Shared;
 use crate::native::task::TaskRef;
 use crate::native::worker::Worker;
 use crate::native::Errno;
-use crate::placing::{is_full, is_of_layer};
+use crate::placing::is_of_layer;
 use crate::storage::LayerSpec;
-use crate::tiers::Opened;
+use crate::tiers::{is_full, Opened};
 
 /// What the scheduler is told of a task that failed: the number of the error.
 fn payload(errno: Errno) -> Arc<[u8]> {
