@@ -119,6 +119,20 @@ def test_a_producer_waits_when_nobody_takes_its_values(narrow, tmp_path):
     assert al.wait_all(stream) == list(range(2, 100))
 
 
+def test_a_producer_that_waits_for_its_consumers_is_not_active(narrow, tmp_path):
+    log = str(tmp_path / "log")
+    stream = counted(log, 10)
+    let_it_stall(narrow)
+    assert made(log) == 3
+    active = [narrow.statistics().compute_active_ns for _ in range(3)]
+    assert active[0] == active[-1] > 0
+    assert al.wait_all(stream) == list(range(10))
+    assert narrow.statistics().compute_active_ns > active[0]
+    let_it_stall(narrow)
+    active = [narrow.statistics().compute_active_ns for _ in range(3)]
+    assert active[0] == active[-1]
+
+
 @al.task(returns=al.Stream, on_failure="ignore", retries=1)
 def of_sizes(file, sizes, fails_at=None):
     with open(file, "a") as log:

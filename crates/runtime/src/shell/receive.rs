@@ -125,7 +125,8 @@ impl State {
             FromWorker::Stalled { task, attempt, granted, since_ns, until_ns, .. } => {
                 let busy = Some((worker.kind, worker.busy_since_ns));
                 self.count_stretch(worker.kind, since_ns, until_ns, busy);
-                self.stalled(worker, TaskId::from_bits(task), attempt, granted);
+                let id = TaskId::from_bits(task);
+                self.stalled(worker, id, attempt, granted, until_ns);
             }
         }
         Ok(())
@@ -221,7 +222,7 @@ impl State {
             layer_errno: ended.layer_errno as i32,
         };
         // The worker is not in the table while its reports are taken.
-        let busy = (worker.sent > 0).then_some((worker.kind, worker.busy_since_ns));
+        let busy = worker.is_busy().then_some((worker.kind, worker.busy_since_ns));
         self.count_run(id, &run, busy);
         let outcome = match outcome {
             Ok(values) => self.keep_all(id, values),

@@ -64,12 +64,8 @@ impl State {
                 return;
             }
         };
-        let now = exec::now_ns();
         let worker = self.workers.all.get_mut(&place.executor.0).expect("it was sent a task");
-        if worker.sent == 0 {
-            worker.busy_since_ns = now;
-        }
-        worker.sent += 1;
+        worker.more(exec::now_ns());
         self.was_sent(id, sent);
         self.stream_begins(id);
     }

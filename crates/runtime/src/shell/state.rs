@@ -242,7 +242,7 @@ impl State {
 
     /// What runs now, as far as the driver knows: kind and start.
     pub(crate) fn running(&self) -> Vec<(Kind, u64)> {
-        let busy = self.workers.all.values().filter(|worker| worker.sent > 0);
+        let busy = self.workers.all.values().filter(|worker| worker.is_busy());
         let engines = self.engines.busy_since_ns().map(|since| (Kind::Io, since));
         busy.map(|worker| (worker.kind, worker.busy_since_ns)).chain(engines).collect()
     }

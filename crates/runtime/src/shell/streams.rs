@@ -133,8 +133,15 @@ impl State {
         Ok(())
     }
 
-    /// A producer waits, having made as much as it knew that it may.
-    pub(super) fn stalled(&mut self, worker: &Worker, id: TaskId, attempt: u32, granted: u64) {
+    /// A producer waits since `at_ns`, having made as much as it knew that it may.
+    pub(super) fn stalled(
+        &mut self,
+        worker: &mut Worker,
+        id: TaskId,
+        attempt: u32,
+        granted: u64,
+        at_ns: u64,
+    ) {
         if !self.is_at(worker.executor, id, attempt) {
             return;
         }
@@ -142,6 +149,7 @@ impl State {
         if !stream.account.stalls(granted) {
             return; // it was told meanwhile, and goes on
         }
+        worker.pauses(at_ns);
         self.leave_layer(id);
         let stalled = Event::Stalled { task: id, executor: worker.executor };
         self.sched.handle(exec::now_ns(), stalled, &mut self.out);
@@ -188,6 +196,9 @@ impl State {
         else {
             return;
         };
+        if stream.account.is_stalled() {
+            worker.goes_on(exec::now_ns());
+        }
         let (granted, closed) = (stream.account.grant(), stream.account.is_closed());
         worker.tell(&ToWorker::Granted { claim: claim.0, granted, closed });
         self.look_at_stream(id);

@@ -181,7 +181,7 @@ impl Runtime<'_> {
             let until = [state.sched.next_deadline(), starts].into_iter().flatten().min();
             state.sleeps_until = until.unwrap_or(u64::MAX);
             let more = more || !forgotten || state.workers.wants_thread();
-            let expecting = state.workers.all.values().any(|worker| worker.sent > 0);
+            let expecting = state.workers.all.values().any(|worker| worker.is_busy());
             Turn { more, expecting, until }
         });
         // The others had to wait for all of this.

@@ -44,6 +44,8 @@ pub(crate) struct Worker {
     pub(crate) held: HashMap<u64, Pin>,
     /// How many tasks are there.
     pub(crate) sent: u32,
+    /// Those among them that wait for the consumers of their streams.
+    paused: u32,
     /// Since when, as far as is known, it has been at work without a break.
     pub(crate) busy_since_ns: u64,
 }
@@ -64,6 +66,35 @@ impl Worker {
     pub(crate) fn kill(&mut self, why: &str) {
         self.killed.get_or_insert_with(|| why.into());
         self.process.kill();
+    }
+
+    /// Whether a task there runs, or is about to.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.sent > self.paused
+    }
+
+    /// One task more is there.
+    pub(crate) fn more(&mut self, at_ns: u64) {
+        if !self.is_busy() {
+            self.busy_since_ns = at_ns;
+        }
+        self.sent += 1;
+    }
+
+    /// A task there waits for the consumers of its stream.
+    pub(crate) fn pauses(&mut self, at_ns: u64) {
+        self.paused += 1;
+        if self.kind == Kind::Compute {
+            self.busy_since_ns = at_ns;
+        }
+    }
+
+    /// A task there goes on that waited.
+    pub(crate) fn goes_on(&mut self, at_ns: u64) {
+        if !self.is_busy() {
+            self.busy_since_ns = at_ns;
+        }
+        self.paused = self.paused.saturating_sub(1);
     }
 
     /// One task less is there.
@@ -120,6 +151,7 @@ impl Workers {
             unfinished: HashMap::new(),
             held: HashMap::new(),
             sent: 0,
+            paused: 0,
             busy_since_ns: 0,
         };
         self.all.insert(executor.0, worker);
