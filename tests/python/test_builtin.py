@@ -222,8 +222,9 @@ def test_a_file_that_does_not_tell_its_size_is_read_and_copied_to_its_end(
 ):
     if inside:
         request.getfixturevalue("session")
-    command = [sys.executable, "-c", "input()", "argument" * 15_000]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", "input(0)", "argument" * 15_000]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.read(1) == b"0", "exec has set its arguments"
         name = f"/proc/{process.pid}/cmdline"
         data = b"".join(part.encode() + b"\0" for part in command)
         assert os.stat(name).st_size == 0 and len(data) > 100_000, "more than the first room"
