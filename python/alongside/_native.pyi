@@ -425,7 +425,7 @@ class Assignment:
     def stall(self) -> bool: ...
     def done(
         self,
-        outputs: Sequence[tuple[_Buffer, list[PickleBuffer]]],
+        outputs: Sequence[tuple[_Buffer, list[PickleBuffer]] | None],
         bytes_read: int = 0,
         bytes_written: int = 0,
     ) -> None: ...

@@ -144,7 +144,7 @@ class Plain:
     def give(self, index: int, value: Any) -> bool:
         """Hands the value over, before the end of the body."""
         assert self.job is not None
-        is_first = self.job.release(index, _packed(self.name, "the released value", value))
+        is_first = self.job.release(index, _packed(self.name, value, "the released value"))
         self.released = True
         return is_first
 
@@ -250,7 +250,7 @@ class Body:
 
     def give(self, index: int, value: Any) -> bool:
         """Hands an output over before the end of the body. False: it was before."""
-        packed = _packed(self.name, f"released output {index}", value)
+        packed = _packed(self.name, value, "released output {}", index)
         return self.job.release(index, packed)
 
     def close(self, path: str) -> bool | None:
@@ -277,21 +277,26 @@ class Body:
         coroutine: Coroutine[Any, Any, Any] = self.function.body(*self.args, **self.kwargs)
         return coroutine
 
-    def outputs(self, result: Any) -> list[serial.Packed]:
-        """What goes to the session: the returns, then the written inputs. Files are flushed."""
+    def outputs(self, result: Any) -> list[serial.Packed | None]:
+        """What goes to the session: the returns, then the written inputs. Files are flushed.
+
+        None stands for what it has already.
+        """
         self.check_paths()
         if self.job.durable:
             files.make_durable(self.written)
-        results = releasing.results(self, result, set(self.job.released))
-        count = len(results)
-        names = [f"return value {number}" for number in range(count)] if count > 1 else ["result"]
-        results += [self.input(index) for index in self.job.writes]
-        names += ["changed argument"] * len(self.job.writes)
+        released = set(self.job.released)
+        results = releasing.results(self, result, released)
         del result
-        return [
-            _packed(self.name, f"its {what}", value)
-            for what, value in zip(names, results, strict=True)
+        name = self.name
+        what = "its result" if len(results) == 1 else "its return value {}"
+        packed: list[serial.Packed | None] = [
+            None if at in released else _packed(name, value, what, at)
+            for at, value in enumerate(results)
         ]
+        for index in self.job.writes:
+            packed.append(_packed(name, self.input(index), "its changed argument"))
+        return packed
 
     def check_paths(self) -> None:
         """What was to be written is there, and what was to be read, or released, is as it was."""
@@ -389,7 +394,7 @@ class Producer(Body):
                 self.check_again()
                 return True
             if self.number >= self.skipped:
-                packed = _packed(self.name, f"value {self.number} of its stream", value)
+                packed = _packed(self.name, value, "value {} of its stream", self.number)
                 waits, closed = self.job.yielded(self.number, packed)
                 del packed
             else:
@@ -456,15 +461,15 @@ def _promise(paths: list[str]) -> contextlib.AbstractContextManager[later.Promis
     return later.Promise(paths) if later.is_used() else contextlib.nullcontext()
 
 
-def _packed(name: str, what: str, value: Any) -> serial.Packed:
-    """One value as bytes."""
+def _packed(name: str, value: Any, what: str, number: int = 0) -> serial.Packed:
+    """One value as bytes; for the message, what it is, with its number in it."""
     try:
         return serial.pack_result(value)
     except Exception as error:
         from alongside.errors import SerializationError
 
         raise SerializationError(
-            f"{name}(): {what} (a {type(value).__name__}) cannot be sent back: {error}. Return "
+            f"{name}(): {what.format(number)} (a {type(value).__name__}) cannot be sent back: {error}. Return "
             "the data that it is made from"
         ) from error
 

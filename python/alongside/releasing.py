@@ -96,6 +96,10 @@ def release(what: Any, value: Any = _NOTHING, /) -> None:
             f"{running.name}() has returns={running.returns}, so it can release {outputs}, not "
             f"{number}"
         )
+    _give(running, number, value)
+
+
+def _give(running: Running, number: int, value: Any) -> None:
     if not running.give(number, value):
         _refuse(
             f"{running.name}() released output {number} twice; the first value counts, and "
@@ -167,7 +171,7 @@ def drive(running: Running, generator: Generator[Any, None, Any]) -> None:
                 raise TypeError(
                     f"{running.name}() has returns={count}, but it yielded {number} values"
                 ) from None
-            release(number, value)
+            _give(running, number, value)
             del value
         try:
             next(generator)

@@ -206,7 +206,7 @@ pub enum ToWorker<'a> {
 pub enum Outcome<'a> {
     /// Well, with the returns, then the written inputs.
     Done {
-        /// The values.
+        /// The values; one of no bytes was handed over before.
         outputs: List<Blob<'a>>,
     },
     /// With an exception.

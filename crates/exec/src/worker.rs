@@ -161,8 +161,9 @@ impl Worker {
         self.0.allocate(len).map(Output::Placed)
     }
 
-    /// The run ended well. `outputs`: the returns, then the written inputs. On an error nothing
-    /// was told to the driver, and the memory of the outputs is given back.
+    /// The run ended well. `outputs`: the returns, then the written inputs, [`Output::RELEASED`]
+    /// for those that were handed over before. On an error nothing was told to the driver, and
+    /// the memory of the outputs is given back.
     pub fn done(
         &self,
         assignment: &mut Assignment,

@@ -273,17 +273,21 @@ impl Assignment {
         self.worker.stall(&mut self.inner())
     }
 
-    /// The run ended well: hands over the returns, then the written inputs.
+    /// The run ended well: hands over the returns, then the written inputs; None for those that
+    /// it handed over before.
     #[pyo3(signature = (outputs, bytes_read=0, bytes_written=0))]
     fn done(
         &self,
         py: Python<'_>,
-        outputs: Vec<Packed<'_>>,
+        outputs: Vec<Option<Packed<'_>>>,
         bytes_read: u64,
         bytes_written: u64,
     ) -> PyResult<()> {
-        let outputs =
-            outputs.iter().map(|packed| self.output(py, packed)).collect::<PyResult<Vec<_>>>()?;
+        let output = |packed: &Option<Packed<'_>>| match packed {
+            Some(packed) => self.output(py, packed),
+            None => Ok(Output::RELEASED),
+        };
+        let outputs = outputs.iter().map(output).collect::<PyResult<Vec<_>>>()?;
         let moved = Moved { bytes_read, bytes_written, layer_errno: 0 };
         self.worker.done(&mut self.inner(), outputs, moved).map_err(full)
     }

@@ -248,6 +248,9 @@ pub enum Output {
 }
 
 impl Output {
+    /// Stands for one that was handed over before; no value has no bytes.
+    pub const RELEASED: Output = Output::Inline(Vec::new());
+
     /// Its bytes, to write; zeros or leftovers of others before.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self {

@@ -155,12 +155,16 @@ impl State {
         made
     }
 
-    /// Keeps a value that was made, unless it was handed over before.
-    fn keep(&mut self, id: VersionId, value: Value) {
-        if let Some(version) = self.versions.get_mut(id) {
-            if matches!(version.standing, Standing::Pending) {
-                version.value = Some(value);
+    /// Keeps a value that was made, unless it was handed over before. `false`: it was not, and
+    /// this is none.
+    fn keep(&mut self, id: VersionId, value: Value) -> bool {
+        match self.versions.get_mut(id) {
+            Some(version) if matches!(version.standing, Standing::Pending) => {
+                let is_one = value.len() > 0;
+                version.value = is_one.then_some(value);
+                is_one
             }
+            _ => true,
         }
     }
 
@@ -286,7 +290,10 @@ impl State {
         let mut sizes = vec![0; self.sched.outputs(id).len()];
         for ((version, number), value) in made.into_iter().zip(values) {
             sizes[number] = value.len() as u64;
-            self.keep(version, value);
+            if !self.keep(version, value) {
+                let text = format!("the worker says that it has released output {number} before");
+                return Outcome::Raised(runtime_error(&text));
+            }
         }
         let task = self.tasks.get(id).expect("the caller looked");
         let written = self.sched.bound(id).iter().zip(&task.inputs);
