@@ -49,6 +49,11 @@ impl Default for Linger {
 }
 
 impl Linger {
+    /// Whether it would linger now.
+    pub fn is_worth_it(&self) -> bool {
+        self.waits_are_short
+    }
+
     /// Looks for `something` for a little while before the caller sleeps, and lets every other
     /// thread that wants the processor have it. Whether it came.
     pub fn linger(&mut self, mut something: impl FnMut() -> bool) -> bool {

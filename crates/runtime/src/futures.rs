@@ -8,11 +8,12 @@
 
 use std::cell::RefCell;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
+use exec::Linger;
 use parking_lot::Mutex;
 use sched::{Cause, Failure, TaskId, VersionId};
 use smallvec::SmallVec;
@@ -149,17 +150,31 @@ impl Watcher {
 /// Wakes one waiting thread when enough things have happened.
 pub(crate) struct Signal {
     remaining: AtomicUsize,
-    raised: AtomicBool,
+    standing: AtomicU8,
     fd: OwnedFd,
     /// Of which process it is, by the forks before: a child has the descriptor too, and would take
     /// what wakes its parent.
     forks: u64,
 }
 
+/// Who waits for less does not linger.
+const LINGER_TIMEOUT_MIN: Duration = Duration::from_millis(1);
+
+/// Nobody sleeps until a signal is raised.
+const AWAKE: u8 = 0;
+/// Somebody sleeps, or slept, until it is.
+const ASLEEP: u8 = 1;
+const RAISED: u8 = 2;
+
 thread_local! {
     /// The signal of the last wait of this thread, to be used again.
     static SPARE: RefCell<Option<Arc<Signal>>> = const { RefCell::new(None) };
+    /// What the waits of this thread are like.
+    static LINGER: RefCell<Linger> = RefCell::default();
 }
+
+/// Whether a thread of the program lingers: one at a time, as they may be many.
+static LINGERS: AtomicBool = AtomicBool::new(false);
 
 impl Signal {
     /// A signal that is raised by the `count`-th hit.
@@ -169,7 +184,7 @@ impl Signal {
         let is_free = |spare: &Arc<Signal>| Arc::strong_count(spare) == 1 && spare.forks == forks;
         if let Some(spare) = spare.filter(is_free) {
             spare.remaining.store(count, Ordering::Relaxed);
-            spare.raised.store(false, Ordering::Release);
+            spare.standing.store(AWAKE, Ordering::Release);
             return Ok(spare);
         }
         // SAFETY: gives a new descriptor or -1.
@@ -179,8 +194,8 @@ impl Signal {
         }
         // SAFETY: the descriptor was just given to us alone.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let (remaining, raised) = (AtomicUsize::new(count), AtomicBool::new(false));
-        Ok(Arc::new(Signal { remaining, raised, fd, forks }))
+        let (remaining, standing) = (AtomicUsize::new(count), AtomicU8::new(AWAKE));
+        Ok(Arc::new(Signal { remaining, standing, fd, forks }))
     }
 
     /// Keeps the signal for the next wait of this thread.
@@ -191,8 +206,9 @@ impl Signal {
     /// One of the things has happened.
     pub(crate) fn hit(&self) {
         // Hits beyond the count wrap around and are never 1 again.
-        if self.remaining.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.raised.store(true, Ordering::Release);
+        if self.remaining.fetch_sub(1, Ordering::AcqRel) == 1
+            && self.standing.swap(RAISED, Ordering::AcqRel) == ASLEEP
+        {
             let one = 1u64.to_ne_bytes();
             // SAFETY: writes eight bytes to our own descriptor. It cannot block: the counter
             // is emptied by every wait.
@@ -200,25 +216,51 @@ impl Signal {
         }
     }
 
-    /// Sleeps until the signal is raised; signals of the system ask `interrupted`.
+    /// Waits until the signal is raised: stays awake for a little while if the last waits of this
+    /// thread were short, then sleeps. Signals of the system ask `interrupted`.
     pub(crate) fn wait(
         &self,
         timeout: Option<Duration>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> WaitEnd {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        // A signal of the system that came meanwhile interrupts no sleep.
+        let is_long = timeout.is_none_or(|timeout| timeout > LINGER_TIMEOUT_MIN);
+        if is_long && self.linger() && interrupted() {
+            return WaitEnd::Interrupted;
+        }
+        // It fails if the signal is raised.
+        let _ = self.standing.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
         loop {
-            if self.raised.load(Ordering::Acquire) {
+            if self.is_raised() {
                 return WaitEnd::Ready;
             }
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return WaitEnd::TimedOut;
             }
-            if self.sleep(left) && interrupted() {
+            let slept = || self.sleep(left);
+            if LINGER.with(|linger| linger.borrow_mut().sleep(slept)) && interrupted() {
                 return WaitEnd::Interrupted;
             }
         }
+    }
+
+    fn is_raised(&self) -> bool {
+        self.standing.load(Ordering::Acquire) == RAISED
+    }
+
+    /// Stays awake for a little while, if it is worth it. `true`: it did, for nothing.
+    fn linger(&self) -> bool {
+        if LINGERS.swap(true, Ordering::Acquire) {
+            return false;
+        }
+        let lingers = LINGER.with(|linger| {
+            let mut linger = linger.borrow_mut();
+            linger.is_worth_it() && !linger.linger(|| self.is_raised())
+        });
+        LINGERS.store(false, Ordering::Release);
+        lingers
     }
 
     /// Sleeps once; `true`: a signal of the system interrupted it.
@@ -421,7 +463,10 @@ mod tests {
         // SAFETY: the child makes a signal, raises it and ends.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            let made = Signal::new(1).map(|signal| signal.hit());
+            let made = Signal::new(1).map(|signal| {
+                signal.standing.store(ASLEEP, Ordering::Release);
+                signal.hit();
+            });
             // SAFETY: ends this process at once.
             unsafe { libc::_exit(i32::from(made.is_err())) };
         }
@@ -433,5 +478,35 @@ mod tests {
         // SAFETY: one valid pollfd; the signal keeps its descriptor open.
         assert_eq!(unsafe { libc::poll(&mut poll, 1, 0) }, 0, "nobody raised the parent's");
         assert_eq!(Signal::new(1).unwrap().fd.as_raw_fd(), fd, "it is used again");
+    }
+
+    #[test]
+    fn a_wait_ends_whether_it_sleeps_or_not() {
+        for round in 0..3_000 {
+            let signal = Signal::new(2).unwrap();
+            std::thread::scope(|scope| {
+                for late in [false, round % 100 == 0] {
+                    let signal = &signal;
+                    scope.spawn(move || {
+                        while late && signal.standing.load(Ordering::Acquire) != ASLEEP {
+                            std::thread::yield_now();
+                        }
+                        signal.hit();
+                    });
+                }
+                assert_eq!(signal.wait(None, &mut || false), WaitEnd::Ready);
+            });
+            signal.recycle();
+        }
+    }
+
+    #[test]
+    fn a_signal_of_the_system_that_came_before_the_sleep_ends_the_wait() {
+        let signal = Signal::new(1).unwrap();
+        let timeout = Some(2 * LINGER_TIMEOUT_MIN);
+        // Another test may linger.
+        while signal.wait(timeout, &mut || true) != WaitEnd::Interrupted {
+            LINGER.with(|linger| *linger.borrow_mut() = Linger::default());
+        }
     }
 }

@@ -160,7 +160,7 @@ impl State {
     fn keep(&mut self, id: VersionId, value: Value) -> bool {
         match self.versions.get_mut(id) {
             Some(version) if matches!(version.standing, Standing::Pending) => {
-                let is_one = value.len() > 0;
+                let is_one = !value.is_empty();
                 version.value = is_one.then_some(value);
                 is_one
             }
