@@ -1,9 +1,9 @@
 """`python -m bench.eager --out FOLDER [--quick]`: table, eager.json, eager.png and timelines.
 
 Overheads: producers whose values do nothing, handed over at the end (`lazy`), one by one with
-`returns=N` (`eager`), and as a stream (`stream`). Applications: lazy and eager from one source,
-each run compared with the plain program. Each run is a process of its own, in turns. `--quick` has
-smaller values and inputs, and leaves ray out.
+`returns=N` (`eager`), and as a stream (`stream`), in turns in one session. Applications: lazy and
+eager from one source, each run compared with the plain program. Each run of these is a process of
+its own, in turns. `--quick` has smaller values and inputs, and leaves ray out.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ LEFT_OUT = "left out by --quick"
 PATIENCE = "have S seconds to wait for a free machine and to repeat disturbed runs; default 0"
 TRACED = (LAZY, OURS)
 LAYERS = ("hpc-node", "disk")
+ON_OURS = (LAZY, OURS, STREAM)
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -105,27 +106,21 @@ class Bench:
     def groups(self) -> list[list[Run]]:
         """Groups of runs, each group the contenders in turns."""
         options = self.options
-        contenders = [LAZY, OURS, STREAM] + ([] if self.no_ray else [RAY])
+        ray = [] if self.no_ray else [RAY]
+        together: list[list[str]] = [list(ON_OURS), ray] if ray else [list(ON_OURS)]
         bundles = [self.cases] if options.quick and self.cases else [[one] for one in self.cases]
-        made = []
-        for bundle in bundles:
-            names = tuple(case.name for case in bundle)
-            made.append(
-                [
-                    Run(
-                        contender,
-                        measure.overhead_arguments(
-                            contender, bundle, options.workers, options.seconds
-                        ),
-                        names,
-                        TIMEOUT_S,
-                    )
-                    for contender in contenders
-                ]
-            )
-        runnable = [one for one in contenders if one != STREAM]
+        made = [[self.overhead_run(names, bundle) for names in together] for bundle in bundles]
+        runnable = [LAZY, OURS, *ray]
         made += [[self.work_run(one, work) for one in runnable] for work in self.expected]
         return made
+
+    def overhead_run(self, contenders: list[str], cases: list[Overhead]) -> Run:
+        """The process that runs some cases, these contenders in turns in one session."""
+        arguments = measure.overhead_arguments(
+            contenders, cases, self.options.workers, self.options.seconds
+        )
+        names = tuple(measure.overhead_row(case, one) for case in cases for one in contenders)
+        return Run(contenders[0], arguments, names, TIMEOUT_S)
 
     def work_run(self, contender: str, work: Work, timeline: Path | None = None) -> Run:
         """The process that runs an application once."""
@@ -152,11 +147,15 @@ class Bench:
     def complete(self, samples: rows.Samples) -> rows.Samples:
         """The samples, and why some are not there."""
         made = {name: dict(of) for name, of in samples.items()}
+        for case in self.cases:
+            for contender in (*ON_OURS, RAY):
+                for sample in made.pop(measure.overhead_row(case, contender), {}).values():
+                    made.setdefault(case.name, {})[contender] = sample
         why = {case.name: "" for case in self.cases}
         why |= {work.name: self.missing.get(work.application, "") for work in self.works}
         for name, missing in why.items():
             of_row = made.setdefault(name, {})
-            for contender in (LAZY, OURS, STREAM, RAY):
+            for contender in (*ON_OURS, RAY):
                 if missing:
                     of_row[contender] = Sample(note=missing)
                 elif contender == RAY and self.no_ray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from bench.common.optional import load
 from bench.eager import applications
 from bench.eager.cases import LAZY, RAY, Overhead, Work
 
-ROUNDS_MAX = 50
+ROUNDS_MAX = 1000
 
 PARTS = ("producer", "final", "ideal")
 """What a lazy run of an application tells besides its total."""
@@ -31,11 +31,16 @@ class WrongAnswerError(Exception):
 
 
 def overhead_arguments(
-    contender: str, cases: list[Overhead], workers: int, seconds: float
+    contenders: Sequence[str], cases: list[Overhead], workers: int, seconds: float
 ) -> tuple[str, ...]:
-    """Return the arguments of the process that measures overheads, a row each."""
+    """Return the arguments of the process that measures overheads, a row a case and contender."""
     asked = {"cases": [asdict(case) for case in cases], "seconds": seconds}
-    return _arguments(contender, workers, asked)
+    return _arguments(contenders[0], workers, asked | {"contenders": contenders})
+
+
+def overhead_row(case: Overhead, contender: str) -> str:
+    """Return the name of what a contender takes for a case."""
+    return f"{case.name}:{contender}"
 
 
 def work_arguments(
@@ -52,24 +57,32 @@ def _arguments(contender: str, workers: int, asked: dict[str, Any]) -> tuple[str
     return ("-m", "bench.eager.measure", given)
 
 
-def repeated(once: Callable[[], float], seconds: float) -> float:
-    """Return the median of runs that take about `seconds` in all, at least one."""
-    values = [once()]
-    while sum(values) < seconds and len(values) < ROUNDS_MAX:
-        values.append(once())
-    return statistics.median(values)
+def repeated(runs: Mapping[str, Callable[[], float]], seconds: float) -> dict[str, float]:
+    """Return the median of each of these, run in turns for about `seconds` each, at least once."""
+    values: dict[str, list[float]] = {name: [] for name in runs}
+    spent = 0.0
+    while spent < seconds * len(runs) and len(next(iter(values.values()))) < ROUNDS_MAX:
+        for name, run in runs.items():
+            values[name].append(run())
+            spent += values[name][-1]
+    return {name: statistics.median(of) for name, of in values.items()}
 
 
-def overheads(contender: str, workers: int, asked: dict[str, Any]) -> dict[str, float]:
-    """Measure overheads in one session; seconds by row."""
-    module = load("bench.eager.on_ray" if contender == RAY else "bench.eager.ours")
-    found = {}
+def overheads(workers: int, asked: dict[str, Any]) -> dict[str, float]:
+    """Measure overheads in one session, the contenders in turns; seconds by row."""
+    contenders = asked["contenders"]
+    module = load("bench.eager.on_ray" if contenders == [RAY] else "bench.eager.ours")
+    found: dict[str, float] = {}
     with module.session(workers):
-        module.once(contender, Overhead("warm", 1, 100))
+        for contender in contenders:
+            module.once(contender, Overhead("warm", 1, 100))
         for fields in asked["cases"]:
             case = Overhead(**fields)
-            once = partial(module.once, contender, case)
-            found[case.name] = repeated(once, asked["seconds"])
+            runs = {
+                overhead_row(case, contender): partial(module.once, contender, case)
+                for contender in contenders
+            }
+            found |= repeated(runs, asked["seconds"])
     return found
 
 
@@ -113,8 +126,10 @@ def spans_of(ran: release.Ran) -> list[tuple[str, float, float]]:
 def main(arguments: list[str]) -> int:
     """Measure what is asked for, and write the answer."""
     asked = json.loads(arguments[0])
-    measure = work if "work" in asked else overheads
-    found = measure(asked["contender"], asked["workers"], asked)
+    workers = asked["workers"]
+    found = (
+        work(asked["contender"], workers, asked) if "work" in asked else overheads(workers, asked)
+    )
     Path(arguments[1]).write_text(json.dumps(found))
     return 0
 

@@ -119,11 +119,20 @@ def test_the_ideal_is_the_producer_and_the_last_consumers_or_all_work():
     assert parts._replace(consumers_s=19.0).ideal_s == 20.0 / 2 + 3.0
 
 
-def test_a_case_is_repeated_for_its_time_and_at_least_once():
-    values = iter([5.0, 1.0])
-    assert measure.repeated(lambda: next(values), 1.0) == 5.0
-    count = iter(range(1, 1000))
-    assert measure.repeated(lambda: 1e-9 * next(count), 1.0) == pytest.approx(25.5e-9)
+def test_contenders_run_in_turns_for_their_time_and_at_least_once():
+    order = []
+
+    def run(name, seconds):
+        return lambda: order.append(name) or seconds
+
+    runs = {"lazy": run("lazy", 5.0), "eager": run("eager", 3.0)}
+    assert measure.repeated(runs, 1.0) == {"lazy": 5.0, "eager": 3.0}
+    assert measure.repeated(runs, 5.0) == {"lazy": 5.0, "eager": 3.0}
+    assert order == ["lazy", "eager"] * 3
+    count = iter(range(1, 10_000))
+    most = measure.ROUNDS_MAX
+    once = {"lazy": lambda: 1e-9 * next(count)}
+    assert measure.repeated(once, 1.0) == {"lazy": pytest.approx((most + 1) / 2 * 1e-9)}
 
 
 def test_lanes_keep_bodies_apart():
