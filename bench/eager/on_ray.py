@@ -130,8 +130,8 @@ def _groups(job: pairwise.Job, limit: int | None) -> Iterator[pairwise.Group]:
             yield pairwise.Group(text, Span(release.PRODUCER, 0, 0))
 
 
-def _total(*aligned: pairwise.Aligned) -> pairwise.Aligned:
-    return _body(pairwise.total)(aligned)  # type: ignore[no-any-return]
+def _total(genome: Path, *aligned: pairwise.Aligned) -> pairwise.Total:
+    return _body(pairwise.total)(genome, aligned)  # type: ignore[no-any-return]
 
 
 def _pairwise(ray: Any, job: pairwise.Job, limit: int | None) -> release.Ran:
@@ -139,7 +139,7 @@ def _pairwise(ray: Any, job: pairwise.Job, limit: int | None) -> release.Ran:
     start_ns = now_ns()
     groups = _reader(ray, _groups).remote(job, limit)
     aligned = [align.remote(job.genome, group) for group in groups]
-    return release.Ran(ray.get(total.remote(*aligned)).fit, [], start_ns, now_ns())
+    return release.Ran(ray.get(total.remote(job.genome, *aligned)).fit, [], start_ns, now_ns())
 
 
 def _cuts(job: domains.Job, limit: int | None) -> Iterator[domains.Cut]:

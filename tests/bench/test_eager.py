@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import alongside as al
@@ -12,7 +14,7 @@ from apps.common.spans import Span
 from apps.warc import pages
 from bench.common.sample import Sample
 from bench.eager import __main__ as bench
-from bench.eager import applications, bodies, cases, measure, ours, picture, rows
+from bench.eager import applications, bodies, cases, measure, on_ray, ours, picture, rows
 
 SECOND = 1_000_000_000
 WORK = cases.Work("warc", 200, "hpc-node", True)
@@ -133,6 +135,32 @@ def test_contenders_run_in_turns_for_their_time_and_at_least_once():
     most = measure.ROUNDS_MAX
     once = {"lazy": lambda: 1e-9 * next(count)}
     assert measure.repeated(once, 1.0) == {"lazy": pytest.approx((most + 1) / 2 * 1e-9)}
+
+
+class Inline:
+    """What of ray the programs use; a call runs at once."""
+
+    def remote(self, body=None, **options):
+        if body is None:
+            return self.remote
+        return SimpleNamespace(remote=body)
+
+    def get(self, values):
+        return values
+
+
+def on_ray_inline(name, folder):
+    """A small input's answer by the program for ray, and by the plain one."""
+    made = applications.make(name, applications.QUICK_SIZES[name][0], folder, quick=True)
+    return on_ray.RUNS[name](Inline(), made.job, None).answer, made.plain()
+
+
+def test_the_programs_of_ray_find_what_the_plain_ones_do(tmp_path):
+    fit, plain = on_ray_inline("pairwise", tmp_path)
+    for found, expected in zip(fit, plain, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    temperatures, plain = on_ray_inline("domains", tmp_path)
+    np.testing.assert_allclose(temperatures, plain, rtol=1e-12)
 
 
 def test_lanes_keep_bodies_apart():
