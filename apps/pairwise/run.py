@@ -18,8 +18,8 @@ from apps.variants import data as variants
 from . import app, data, plain
 
 PAIRS, QUICK_PAIRS = 48_000, 6000
-GROUP = 500
-PART = 16
+GROUP = 2000
+PART = 4
 
 
 class Pairwise:
