@@ -294,9 +294,8 @@ class Body:
             None if at in released else _packed(name, value, what, at)
             for at, value in enumerate(results)
         ]
-        for index in self.job.writes:
-            packed.append(_packed(name, self.input(index), "its changed argument"))
-        return packed
+        written = [self.input(index) for index in self.job.writes]
+        return packed + [_packed(name, value, "its changed argument") for value in written]
 
     def check_paths(self) -> None:
         """What was to be written is there, and what was to be read, or released, is as it was."""
@@ -468,8 +467,9 @@ def _packed(name: str, value: Any, what: str, number: int = 0) -> serial.Packed:
     except Exception as error:
         from alongside.errors import SerializationError
 
+        what = what.format(number)
         raise SerializationError(
-            f"{name}(): {what.format(number)} (a {type(value).__name__}) cannot be sent back: {error}. Return "
+            f"{name}(): {what} (a {type(value).__name__}) cannot be sent back: {error}. Return "
             "the data that it is made from"
         ) from error
 
