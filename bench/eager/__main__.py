@@ -107,14 +107,14 @@ class Bench:
         """Groups of runs, each group the contenders in turns."""
         options = self.options
         ray = [] if self.no_ray else [RAY]
-        together: list[list[str]] = [list(ON_OURS), ray] if ray else [list(ON_OURS)]
+        together = [ON_OURS, (RAY,)] if ray else [ON_OURS]
         bundles = [self.cases] if options.quick and self.cases else [[one] for one in self.cases]
         made = [[self.overhead_run(names, bundle) for names in together] for bundle in bundles]
         runnable = [LAZY, OURS, *ray]
         made += [[self.work_run(one, work) for one in runnable] for work in self.expected]
         return made
 
-    def overhead_run(self, contenders: list[str], cases: list[Overhead]) -> Run:
+    def overhead_run(self, contenders: Sequence[str], cases: list[Overhead]) -> Run:
         """The process that runs some cases, these contenders in turns in one session."""
         arguments = measure.overhead_arguments(
             contenders, cases, self.options.workers, self.options.seconds

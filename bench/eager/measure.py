@@ -34,8 +34,8 @@ def overhead_arguments(
     contenders: Sequence[str], cases: list[Overhead], workers: int, seconds: float
 ) -> tuple[str, ...]:
     """Return the arguments of the process that measures overheads, a row a case and contender."""
-    asked = {"cases": [asdict(case) for case in cases], "seconds": seconds}
-    return _arguments(contenders[0], workers, asked | {"contenders": contenders})
+    listed = [asdict(case) for case in cases]
+    return _arguments(workers, {"contenders": contenders, "cases": listed, "seconds": seconds})
 
 
 def overhead_row(case: Overhead, contender: str) -> str:
@@ -49,11 +49,12 @@ def work_arguments(
 ) -> tuple[str, ...]:  # fmt: skip
     """Return the arguments of the process that runs an application once."""
     asked = {"work": asdict(work), "folder": str(folder), "expected": expected, "quick": quick}
-    return _arguments(contender, workers, asked | {"timeline": timeline and str(timeline)})
+    asked |= {"contender": contender, "timeline": timeline and str(timeline)}
+    return _arguments(workers, asked)
 
 
-def _arguments(contender: str, workers: int, asked: dict[str, Any]) -> tuple[str, ...]:
-    given = json.dumps({"contender": contender, "workers": workers} | asked)
+def _arguments(workers: int, asked: dict[str, Any]) -> tuple[str, ...]:
+    given = json.dumps({"workers": workers} | asked)
     return ("-m", "bench.eager.measure", given)
 
 
@@ -86,8 +87,9 @@ def overheads(workers: int, asked: dict[str, Any]) -> dict[str, float]:
     return found
 
 
-def work(contender: str, workers: int, asked: dict[str, Any]) -> dict[str, float]:
+def work(workers: int, asked: dict[str, Any]) -> dict[str, float]:
     """Run an application once; seconds by row, of a lazy run its parts too."""
+    contender = asked["contender"]
     one = Work(**asked["work"])
     folder = Path(asked["folder"])
     application = applications.make(one.application, one.size, folder, quick=asked["quick"])
@@ -126,10 +128,8 @@ def spans_of(ran: release.Ran) -> list[tuple[str, float, float]]:
 def main(arguments: list[str]) -> int:
     """Measure what is asked for, and write the answer."""
     asked = json.loads(arguments[0])
-    workers = asked["workers"]
-    found = (
-        work(asked["contender"], workers, asked) if "work" in asked else overheads(workers, asked)
-    )
+    measure = work if "work" in asked else overheads
+    found = measure(asked["workers"], asked)
     Path(arguments[1]).write_text(json.dumps(found))
     return 0
 

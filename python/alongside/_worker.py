@@ -134,12 +134,12 @@ class Plain:
         assert self.function is not None
         return self.function.name
 
-    def call(self, job: Job, function: Function, data: Any, buffers: Any) -> serial.Packed:
-        """The result of the body. Nothing of it is left behind."""
+    def call(self, job: Job, function: Function, data: Any, buffers: Any) -> serial.Packed | None:
+        """The result of the body; None: it was released. Nothing of it is left behind."""
         self.job, self.function, self.released = job, function, False
         args, kwargs = _loads(data, buffers=buffers) if buffers else _loads(data)
         result = function.body(*args, **kwargs)
-        return serial.pack_result(None if self.released else result)
+        return None if self.released else serial.pack_result(result)
 
     def give(self, index: int, value: Any) -> bool:
         """Hands the value over, before the end of the body."""
