@@ -51,6 +51,13 @@ class Stream(Generic[T]):
         return self
 
     def __next__(self) -> Future[T]:
+        with self._lock:
+            future = self._next
+            if future is not None:
+                after = self._native.take(future)
+                if after is not None:
+                    self._next = after
+                    return future
         return self.next()
 
     def next(self, timeout: float | None = None) -> Future[T]:
@@ -112,11 +119,9 @@ class Stream(Generic[T]):
         """The value of this future, which is done, or the end."""
         if self._cancelled:
             self._over()
-        if future.state() != DONE:
-            self._next = None
-            future.result()
-        self._next = self._native.take()
+        self._next = self._native.take(future)
         if self._next is None:
+            future.result()
             self._cut = self._native.closed()
             self._over()
         return future
@@ -140,10 +145,6 @@ class Stream(Generic[T]):
     def __repr__(self) -> str:
         word = "cancelled" if self._cancelled else "over" if self._next is None else "open"
         return f"<Stream {self.name} {word}>"
-
-
-DONE = 2
-"""`Future.state()` of a value that is there."""
 
 
 class Events:
@@ -280,6 +281,9 @@ class InlineStream(Stream[T]):
             self._task.flush_inline(written)
         finally:
             generator.close()
+
+    def __next__(self) -> Any:
+        return self.next()
 
     def next(self, timeout: float | None = None) -> Any:
         """The next value, computed now: there is nothing to wait for."""

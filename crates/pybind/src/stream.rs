@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use runtime::State;
 
 use crate::errors;
-use crate::handle::{future, Core};
+use crate::handle::{future, Core, Handle};
 
 /// The values of a task that come one by one. Dropping it ends the task.
 #[pyclass(frozen, module = "alongside._native")]
@@ -29,9 +30,12 @@ impl Stream {
         self.inner.come().map_err(errors::session)
     }
 
-    /// Takes the value that is there, of the future that the caller has. Gives the future of what
-    /// comes after it; None: it was no value but the end.
-    fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    /// Takes the value of the future that the caller has. Gives the future of what comes after it.
+    /// None: there is no value, or not yet.
+    fn take<'py>(&self, py: Python<'py>, of: &Handle) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if of.inner().state() != State::Done {
+            return Ok(None);
+        }
         let Some(inner) = self.inner.take().map_err(errors::session)? else { return Ok(None) };
         let core = Core { inner, session: self.session, name: Some(self.name.clone()) };
         future(py, &self.future_type, core).map(Some)

@@ -1,6 +1,6 @@
 //! Starting a session: shared memory, the scheduler, the runtime thread, the workers.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::mpsc;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ fn state(options: &Options) -> Result<State, StartError> {
         out: Vec::new(),
         tasks: Table::default(),
         versions: Table::default(),
-        streams: HashMap::new(),
+        streams: BTreeMap::new(),
         hungry: BTreeSet::new(),
         functions: HashMap::new(),
         functions_made: 0,

@@ -1,6 +1,6 @@
 //! The driver's tables, and what they hold of tasks, versions, functions and files.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -143,7 +143,7 @@ pub(crate) struct State {
     pub(crate) tasks: Table<TaskId, Task>,
     pub(crate) versions: Table<VersionId, Version>,
     /// By the task that makes it.
-    pub(super) streams: HashMap<u64, Producer>,
+    pub(super) streams: BTreeMap<u64, Producer>,
     /// Those whose producers are about to wait for consumers, or do.
     pub(super) hungry: BTreeSet<u64>,
     pub(crate) functions: HashMap<u64, Function>,

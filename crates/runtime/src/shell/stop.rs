@@ -90,7 +90,7 @@ pub(super) fn end(shared: &Arc<Shared>, pool: Pool) {
     if let Some(queue) = &queue {
         queue.stop();
     }
-    let left = end_workers(&pool, workers.into_values().collect());
+    let left = end_workers(&pool, workers.into_values().map(|worker| *worker).collect());
     shared.state.lock().warnings.extend(left.into_iter().map(|process| {
         format!(
             "worker process {process} was killed and does not end: the kernel waits, probably for \

@@ -109,7 +109,8 @@ impl Worker {
 /// All worker processes.
 #[derive(Default)]
 pub(crate) struct Workers {
-    pub(crate) all: BTreeMap<u32, Worker>,
+    /// Boxed, as each is taken out while its reports are.
+    pub(crate) all: BTreeMap<u32, Box<Worker>>,
     /// Workers that the runtime thread has to start.
     pub(crate) to_start: Vec<Kind>,
     executors: u32,
@@ -137,7 +138,7 @@ impl Workers {
         (slots, extra): (u32, u32),
         process: Process,
     ) {
-        let worker = Worker {
+        let worker = Box::new(Worker {
             executor,
             kind,
             process,
@@ -153,7 +154,7 @@ impl Workers {
             sent: 0,
             paused: 0,
             busy_since_ns: 0,
-        };
+        });
         self.all.insert(executor.0, worker);
     }
 
@@ -252,7 +253,7 @@ impl State {
 
     /// Takes a dead worker out and tells the scheduler; what it had reported was received.
     /// Gives the worker back, to be buried without the mutex; `Err` is the end of the session.
-    pub(crate) fn worker_died(&mut self, death: &Death) -> Option<(Worker, Option<Arc<str>>)> {
+    pub(crate) fn worker_died(&mut self, death: &Death) -> Option<(Box<Worker>, Option<Arc<str>>)> {
         let worker = self.workers.all.remove(&death.executor.0)?;
         let begun = worker.process.begun();
         let now = exec::now_ns();
