@@ -2,6 +2,8 @@
 
 mod driver;
 
+use std::collections::BTreeMap;
+
 use driver::*;
 use sched::{
     size_class, Bounds, Entry, Event, ExecutorId, Instruction, Kind, Layer, LayerId, NodeId,
@@ -31,37 +33,40 @@ fn runs(out: &[Instruction]) -> Vec<TaskId> {
 struct Learning {
     driver: Driver,
     running: Vec<TaskId>,
+    began: BTreeMap<TaskId, u64>,
 }
 
 impl Learning {
     fn new(bandwidth: u64, slots: u32) -> Learning {
         let driver = Driver::with_io(vec![layer("disk", bandwidth, None)], slots);
-        Learning { driver, running: Vec::new() }
+        Learning { driver, running: Vec::new(), began: BTreeMap::new() }
     }
 
     fn submit(&mut self, spec: &TaskSpec, count: usize) {
         for _ in 0..count {
             let out = self.driver.submit(spec.clone()).out;
-            self.running.extend(runs(&out));
+            self.begin(&out);
         }
     }
 
-    fn end(&mut self, task: TaskId, ran: u64) {
-        self.driver.now += 1;
-        self.end_now(task, ran);
+    fn begin(&mut self, out: &[Instruction]) {
+        let (tasks, now) = (runs(out), self.driver.now);
+        self.began.extend(tasks.iter().map(|task| (*task, now)));
+        self.running.extend(tasks);
     }
 
-    fn end_now(&mut self, task: TaskId, ran: u64) {
+    /// Ends a task that has run for so long, or for longer if it is later than that.
+    fn end(&mut self, task: TaskId, ran: u64) {
+        self.driver.now = self.driver.now.max(self.began[&task] + ran);
         self.running.retain(|other| *other != task);
         let out = self.driver.done_with(task, E0, &[], ran);
-        self.running.extend(runs(&out));
+        self.begin(&out);
     }
 
     /// Ends all that runs now, each after the same time; how many that were.
     fn group(&mut self, ran: u64) -> usize {
         let now = self.running.clone();
-        self.driver.now += 1;
-        now.iter().for_each(|task| self.end_now(*task, ran));
+        now.iter().for_each(|task| self.end(*task, ran));
         now.len()
     }
 
@@ -159,12 +164,22 @@ fn a_step_may_be_a_fraction_and_never_stands_still() {
 fn the_mean_is_of_the_times_of_the_epoch() {
     let mut learning = Learning::new(30, 3);
     learning.submit(&auto(&learning.driver), 10);
-    for ran in [10, 20, 60] {
+    for ran in [50, 55, 60] {
         let task = learning.running[0];
         learning.end(task, ran);
     }
-    // 30, with 3, 2 and 1 at once for a third of the time each on average: 38 with 3 all the time.
-    assert_eq!(learning.tuned().registry, [entry(10, 3, 38)]);
+    // 55, with 3, 2 and 1 at once for 50, 5 and 5: 57 with 3 all the time.
+    assert_eq!(learning.tuned().registry, [entry(10, 3, 57)]);
+}
+
+#[test]
+fn the_time_from_one_task_to_the_next_counts() {
+    let mut learning = Learning::new(30, 3);
+    learning.submit(&auto(&learning.driver), 10);
+    let first = learning.running.clone();
+    learning.driver.now = 52;
+    first.iter().for_each(|task| learning.end(*task, 50));
+    assert_eq!(learning.tuned().registry, [entry(10, 3, 52)], "the executors knew of 50");
 }
 
 #[test]
@@ -184,7 +199,7 @@ fn a_run_that_fails_counts_for_nothing_and_another_takes_its_place() {
     let failed = learning.running.remove(0);
     let out = learning.driver.raised(failed, E0);
     assert_eq!(runs(&out).len(), 1, "another one of the epoch");
-    learning.running.extend(runs(&out));
+    learning.begin(&out);
     assert_eq!(learning.group(50), 3);
     assert_eq!(learning.tuned().registry, [entry(10, 3, 50)]);
 }
@@ -200,7 +215,7 @@ fn nobody_else_runs_on_a_layer_where_a_function_learns() {
     let waits = learning.driver.submit(learning.driver.io("waits", 10, 0));
     assert_eq!(waits.out, []);
     let out = learning.driver.done(other.id, E0);
-    learning.running = runs(&out);
+    learning.begin(&out);
     assert_eq!(learning.running.len(), 4);
     assert!(learning.running.iter().all(|task| learning.driver.sched.is_learning(*task)));
     learning.group(100);
@@ -223,7 +238,7 @@ fn a_layer_is_not_set_aside_for_a_function_without_tasks() {
     assert_eq!(learning.running, [other.id], "the epoch waits for an idle layer");
     learning.end(other.id, 10);
     learning.group(10);
-    let mean_of_four = Entry { tasks: 4, ..entry(33, 3, 14) };
+    let mean_of_four = Entry { tasks: 4, ..entry(33, 3, 12) };
     assert_eq!(learning.tuned().registry, [mean_of_four], "of 10, with fewer than three at once");
 }
 
@@ -237,7 +252,7 @@ fn an_epoch_of_few_at_once_says_nothing_about_many() {
         learning.end(learning.running[0], 100);
     }
     learning.group(100);
-    let two_at_once = Entry { tasks: 16, ..entry(53, 3, 101) };
+    let two_at_once = Entry { tasks: 16, ..entry(53, 3, 104) };
     assert_eq!(learning.tuned().registry, [two_at_once], "three at once, nearly always");
     assert_eq!(learning.constraint(), 106, "and on from there");
 }
@@ -274,7 +289,7 @@ fn when_many_wait_at_last_more_at_once_are_tried_while_it_gains() {
 #[test]
 fn more_at_once_that_do_not_gain_are_not_tried_further() {
     let mut learning = learned_with_few();
-    assert_eq!(learning.group(203), 6);
+    assert_eq!(learning.group(209), 6);
     for _ in 0..40 {
         learning.submit(&auto(&learning.driver), 1);
         assert_eq!(learning.tuned().progress, Progress::Chosen { constraint: 53 });
@@ -485,8 +500,10 @@ fn disks_alike_on_different_nodes_learn_once() {
     assert!(learns(&driver, 0) && !learns(&driver, 1) && learns(&driver, 2));
     let out = driver.done_with(tasks[1].id, E1, &[], 1);
     assert_eq!(runs(&out), [tasks[3].id], "as many there as the middle of what could be: one");
+    driver.now = 100;
     driver.done_with(tasks[0].id, E0, &[], 100);
     driver.done_with(tasks[2].id, E0, &[], 100);
+    driver.now = 160;
     driver.done_with(tasks[4].id, E0, &[], 60);
     let tuned = driver.sched.tuned();
     assert_eq!(tuned.len(), 1);
@@ -504,11 +521,14 @@ fn tasks_that_name_the_other_disk_take_the_epoch_there() {
     assert_eq!(runs(&second.out), [second.id]);
     assert!(!driver.sched.is_learning(second.id), "the epoch is on the first disk");
     driver.done_with(second.id, E1, &[], 1);
+    driver.now = 100;
     driver.done_with(first.id, E0, &[], 100);
     let third = driver.submit(there);
     assert!(driver.sched.is_learning(third.id), "nothing more to run on the first");
+    driver.now = 150;
     driver.done_with(third.id, E1, &[], 50);
-    assert_eq!(driver.sched.tuned()[0].registry, [entry(50, 2, 75)]);
+    let alone = Entry { tasks: 2, ..entry(100, 1, 75) };
+    assert_eq!(driver.sched.tuned()[0].registry, [alone]);
 }
 
 #[test]

@@ -3,10 +3,10 @@
 //!
 //! An epoch has exactly as many tasks as its constraint lets run at once. It ends when they have
 //! ended well; a run that fails or comes back counts for nothing, and another takes its place.
-//! Its result is their mean time, as if the layer had been full all the time. *Bounded* learning
-//! multiplies the constraint from `min` to `max`. *Unbounded* learning starts with the least
-//! constraint that lets every slot be used and doubles while the mean time is at most half of the
-//! one before; the epoch that breaks this rule is not registered, as in the thesis.
+//! Its result is their mean time on the layer, as if the layer had been full all the time.
+//! *Bounded* learning multiplies the constraint from `min` to `max`. *Unbounded* learning starts
+//! with the least constraint that lets every slot be used and doubles while the mean time is at
+//! most half of the one before; the epoch that breaks this rule is not registered, as there.
 //!
 //! The thesis has more ready tasks than an epoch takes. With fewer, their mean time says nothing
 //! about as many as the constraint lets run: such an epoch (not *filled*) is registered under the
@@ -77,10 +77,13 @@ impl Epoch {
         u32::try_from(area.div_ceil(time)).map_or(self.most, |mean| mean.clamp(1, self.most))
     }
 
-    /// The mean time of its tasks, as if so many had been there at every moment of it: a group that
-    /// begins at once and ends one by one is alone with the storage in the end.
+    /// How long its tasks held the layer on average, as if so many had been there at every moment
+    /// of it: a group that begins at once and ends one by one is alone with the storage in the end.
+    /// By the scheduler's clock, from the grant to when it is free again: where few run at once
+    /// the layer is idle from the end of one task to the begin of the next, and the executors know
+    /// nothing of that.
     fn mean_of(&self, at_once: u32) -> u64 {
-        let mean = self.sum_ns / u128::from(self.ended.max(1));
+        let mean = self.on_layer_ns / u128::from(self.ended.max(1));
         let full = mean * self.on_layer_ns * u128::from(at_once) / self.area.max(1);
         u64::try_from(full.max(mean)).unwrap_or(u64::MAX)
     }

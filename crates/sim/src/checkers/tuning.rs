@@ -232,11 +232,11 @@ impl Epoch {
         self.times.iter().map(|ran| u128::from(*ran)).sum()
     }
 
-    /// The mean time that is to be registered, in nanoseconds: that of the tasks, as if as many as
+    /// The mean time that is to be registered, in nanoseconds: on the layer, as if as many as
     /// may run had been there all the time, or, if they came too slowly for that, as many as were.
     fn mean_ns(&self) -> f64 {
         let tasks = self.times.len() as f64;
-        let mean = self.sum_ns() as f64 / tasks;
+        let mean = self.on_layer_ns as f64 / tasks;
         if self.area == 0 {
             return mean;
         }
