@@ -46,6 +46,7 @@ def test_what_is_measured_is_told_and_described(tmp_path):
     assert (layer.name, layer.path) == (tmp_path.name, str(tmp_path))
     assert layer.read_bandwidth > 0 and layer.write_bandwidth > 0
     assert layer.curve is None
+    assert [writers for writers, _ in layer.measured] == [1, 2]
     drawn = ElementTree.parse(tmp_path / "curves.svg").getroot()
     lines = drawn.findall(".//{http://www.w3.org/2000/svg}polyline")
     assert len(lines) == 4
@@ -66,6 +67,7 @@ def test_the_curve_as_a_limit(tmp_path):
     told = json.loads(done.stdout)
     [layer] = told["layers"]
     [described] = _native.read_storage(str(tmp_path / "storage.toml"))
+    assert described.curve == described.measured
     measured = [(point["writers"], point["bandwidth"]) for point in layer["write"]["curve"]]
     assert [writers for writers, _ in described.curve] == [writers for writers, _ in measured]
     for (_, exact), (_, rounded) in zip(measured, described.curve, strict=True):

@@ -33,6 +33,8 @@ pub(crate) struct Layer {
     limit: Option<u64>,
     /// The points of the emulated bandwidth: writers, bytes a second in all.
     curve: Option<Vec<(u32, u64)>>,
+    /// What it was measured to take: writers, bytes a second in all.
+    measured: Option<Vec<(u32, u64)>>,
     /// The processors that it is attached to; empty: all are as near.
     processors: Vec<usize>,
     /// Whether every node reaches it.
@@ -56,6 +58,7 @@ fn layer(spec: &LayerSpec) -> Layer {
         watermarks: spec.watermarks.map(|marks| (share(marks.high), share(marks.low))),
         limit: spec.limit.as_ref().map(|limit| limit.best().bandwidth),
         curve: spec.limit.as_ref().map(points),
+        measured: spec.measured.as_ref().map(points),
         processors: spec.processors.clone(),
         shared: spec.scope == Scope::Shared,
     }

@@ -58,9 +58,11 @@ fn the_layer_is_read_back() {
     let layer = probe.layer("scratch", Scope::Node, true);
     let storage = Storage::parse(&layer.to_toml(), Path::new("storage.toml")).unwrap();
     assert_eq!(storage.layers, std::slice::from_ref(&layer));
+    assert_eq!(layer.limit, layer.measured);
     assert_eq!(layer.limit.unwrap().points().len(), 3);
     assert!(layer.read_bandwidth.is_some() && layer.write_bandwidth.is_some());
-    assert_eq!(probe.layer("scratch", Scope::Node, false).limit, None);
+    let plain = probe.layer("scratch", Scope::Node, false);
+    assert_eq!((plain.limit, plain.measured), (None, layer.measured));
 }
 
 #[test]

@@ -94,6 +94,9 @@ pub struct Layer {
     pub node: Option<NodeId>,
     /// When files leave it although I/O goes on; `None`: never.
     pub watermarks: Option<Watermarks>,
+    /// What it was measured to take in all from so many tasks at once, in bytes a second; empty:
+    /// nobody did.
+    pub measured: Vec<(u32, u64)>,
 }
 
 /// How full of files a layer gets before they move down without waiting for a pause, in thousandths

@@ -3,7 +3,9 @@
 mod driver;
 
 use driver::*;
-use sched::{Event, Instruction, LayerId, Progress, TaskId, TaskSpec, Tuning};
+use sched::{
+    Constraint, Event, Instruction, Layer, LayerId, Progress, TaskId, TaskSpec, Tuning, Way,
+};
 
 fn adaptive(driver: &Driver) -> TaskSpec {
     TaskSpec { tuning: Tuning::Adaptive, ..driver.io("write", 0, 1000) }
@@ -54,6 +56,24 @@ impl Disk {
             [sched::Tuned { progress: Progress::Window { tasks, .. }, .. }] => tasks,
             _ => panic!("{windows:?}"),
         }
+    }
+}
+
+/// A layer that was measured: sixteen at once are best.
+fn measured() -> Layer {
+    let measured = vec![(1, 100), (4, 300), (16, 400), (64, 100)];
+    Layer { measured, ..layer("disk", 1_000_000, None) }
+}
+
+#[test]
+fn a_window_begins_where_the_layer_was_measured_to_be_best() {
+    for (way, first) in [(Way::Both, 16), (Way::Write, 16), (Way::Read, 10)] {
+        let driver = Driver::with_io(vec![measured()], 100);
+        let mut disk = Disk { driver, running: Vec::new(), rate: |_| 1e6 };
+        let spec = adaptive(&disk.driver);
+        let constraint = Constraint { way, ..spec.constraint };
+        disk.submit(&TaskSpec { constraint, ..spec }, 200);
+        assert_eq!(disk.running.len(), first, "{way:?}: it was measured by writing");
     }
 }
 

@@ -608,7 +608,12 @@ fn machine(rng: &mut fastrand::Rng) -> Machine {
         let mut apart = || (rng.u32(0..4) == 0).then(|| rng.u64(1..=1000));
         let (read_bandwidth, write_bandwidth) = (apart(), apart());
         let name = format!("layer{at}");
-        Layer { name, bandwidth, read_bandwidth, write_bandwidth, capacity, node, watermarks: None }
+        let mut layer = Layer { name, bandwidth, capacity, node, ..Layer::default() };
+        (layer.read_bandwidth, layer.write_bandwidth) = (read_bandwidth, write_bandwidth);
+        if rng.u32(0..4) == 0 {
+            layer.measured = [1, 3, 9].map(|tasks| (tasks, rng.u64(1..=1000))).to_vec();
+        }
+        layer
     });
     let config = Config {
         layers: layers.collect(),

@@ -57,6 +57,9 @@ def _about(layer: _native.Layer) -> list[str]:
         words.append(f"capacity {units.size(layer.capacity)}")
     if layer.limit is not None:
         words.append(f"emulated limit {units.rate(layer.limit)}")
+    if layer.measured is not None:
+        writers, best = max(layer.measured, key=lambda point: point[1])
+        words.append(f"measured {units.rate(best)} with {writers} writers")
     if not os.path.isdir(layer.path):
         words.append("the folder does not exist")
     else:

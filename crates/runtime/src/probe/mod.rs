@@ -227,7 +227,7 @@ impl Probe {
         let best =
             |side: &Option<Side>| side.as_ref().map(|side| rounded(side.knee.best.bandwidth));
         let (read_bandwidth, write_bandwidth) = (best(&outcome.read), best(&outcome.write));
-        let limit = outcome.write.filter(|_| emulate).map(|side| rounded_curve(&side.curve));
+        let measured = outcome.write.map(|side| rounded_curve(&side.curve));
         LayerSpec {
             name: name.to_string(),
             path: std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone()),
@@ -236,7 +236,8 @@ impl Probe {
             read_bandwidth,
             write_bandwidth,
             scope,
-            limit,
+            limit: measured.clone().filter(|_| emulate),
+            measured,
             ..LayerSpec::default()
         }
     }

@@ -40,12 +40,13 @@ pub(super) fn describe(layer: &LayerSpec) -> String {
     if !layer.processors.is_empty() {
         put("processors", format!("{:?}", layer.processors));
     }
-    if let Some(limit) = &layer.limit {
-        let points = limit.points().iter().map(|point| {
+    for (key, curve) in [("limit", &layer.limit), ("measured", &layer.measured)] {
+        let Some(curve) = curve else { continue };
+        let points = curve.points().iter().map(|point| {
             let bandwidth = amount(point.bandwidth);
             format!("    {{ writers = {}, bandwidth = \"{bandwidth}/s\" }},\n", point.writers)
         });
-        put("limit", format!("[\n{}]", points.collect::<String>()));
+        put(key, format!("[\n{}]", points.collect::<String>()));
     }
     text
 }
@@ -100,6 +101,7 @@ mod tests {
             scope: Scope::Shared,
             processors: vec![0, 5],
             limit: Some(Curve::new(points.map(point).into()).unwrap()),
+            measured: Some(Curve::new(points[..2].iter().copied().map(point).collect()).unwrap()),
         };
         let bare = LayerSpec { name: "bare".into(), path: "/".into(), ..LayerSpec::default() };
         let flat = LayerSpec { name: "flat".into(), limit: Some(Curve::flat(1)), ..bare.clone() };

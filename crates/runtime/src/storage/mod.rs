@@ -19,7 +19,7 @@ pub use ops::{Curve, Point};
 pub use units::{parse_bandwidth, parse_bytes};
 
 /// The keys that a `[[layer]]` may have, for messages and completion.
-pub const LAYER_KEYS: [&str; 11] = [
+pub const LAYER_KEYS: [&str; 12] = [
     "name",
     "path",
     "bandwidth",
@@ -31,6 +31,7 @@ pub const LAYER_KEYS: [&str; 11] = [
     "scope",
     "processors",
     "limit",
+    "measured",
 ];
 
 /// Who reaches a layer.
@@ -66,6 +67,8 @@ pub struct LayerSpec {
     pub processors: Vec<usize>,
     /// Emulated bandwidth: reads and writes of tasks are slowed down to it.
     pub limit: Option<Curve>,
+    /// What it took from so many writers at once when somebody measured it.
+    pub measured: Option<Curve>,
 }
 
 impl LayerSpec {
@@ -91,6 +94,9 @@ impl LayerSpec {
             capacity: self.capacity,
             node: (self.scope == Scope::Node).then_some(NodeId(0)),
             watermarks: self.watermarks,
+            measured: self.measured.as_ref().map_or_else(Vec::new, |curve| {
+                curve.points().iter().map(|point| (point.writers, point.bandwidth)).collect()
+            }),
         }
     }
 

@@ -70,33 +70,33 @@ pub(super) fn scope(value: &Spanned<DeValue<'_>>) -> Result<Scope, Refused> {
 }
 
 /// A rate, or a list of points.
-pub(super) fn limit(entry: Entry<'_, '_>) -> Result<Curve, Refused> {
-    let Some(list) = entry.1.get_ref().as_array() else { return bandwidth(entry).map(Curve::flat) };
-    let points: Vec<Point> = list.iter().map(point).collect::<Result<_, _>>()?;
-    Curve::new(points).map_err(|error| {
-        let place =
-            error.point().and_then(|point| list.get(point)).map_or(entry.1.span(), |p| p.span());
-        (place, format!("limit: {error}"))
+pub(super) fn curve(entry: Entry<'_, '_>) -> Result<Curve, Refused> {
+    let (key, value) = entry;
+    let Some(list) = value.get_ref().as_array() else { return bandwidth(entry).map(Curve::flat) };
+    let points = list.iter().map(|value| point(key.get_ref(), value));
+    Curve::new(points.collect::<Result<_, _>>()?).map_err(|error| {
+        let place = error.point().and_then(|point| list.get(point));
+        (place.map_or(value.span(), |point| point.span()), format!("{}: {error}", key.get_ref()))
     })
 }
 
-fn point(value: &Spanned<DeValue<'_>>) -> Result<Point, Refused> {
-    let form = "limit: a point is written {writers = 4, bandwidth = \"450MB/s\"}";
+fn point(of: &str, value: &Spanned<DeValue<'_>>) -> Result<Point, Refused> {
+    let form = format!("{of}: a point is written {{writers = 4, bandwidth = \"450MB/s\"}}");
     let Some(table) = value.get_ref().as_table() else {
-        return Err((value.span(), form.to_string()));
+        return Err((value.span(), form));
     };
     let (mut writers, mut total) = (None, None);
     for entry in table {
         let (key, value) = entry;
         match key.get_ref().as_ref() {
-            "writers" => writers = Some(count(value)?),
+            "writers" => writers = Some(count(of, value)?),
             "bandwidth" => total = Some(bandwidth(entry)?),
             other => return Err((key.span(), format!("unknown key \"{other}\"; {form}"))),
         }
     }
     match (writers, total) {
         (Some(writers), Some(bandwidth)) => Ok(Point { writers, bandwidth }),
-        _ => Err((value.span(), form.to_string())),
+        _ => Err((value.span(), form)),
     }
 }
 
@@ -106,9 +106,9 @@ fn decimal<'a>(value: &'a Spanned<DeValue<'_>>) -> Option<&'a str> {
     number.map(|number| number.as_str())
 }
 
-fn count(value: &Spanned<DeValue<'_>>) -> Result<u32, Refused> {
+fn count(of: &str, value: &Spanned<DeValue<'_>>) -> Result<u32, Refused> {
     let number = decimal(value).and_then(|number| number.parse().ok());
-    number.ok_or_else(|| (value.span(), "limit: writers must be a number from 1".to_string()))
+    number.ok_or_else(|| (value.span(), format!("{of}: writers must be a number from 1")))
 }
 
 /// A text such as "0-3,8", or a list of numbers.

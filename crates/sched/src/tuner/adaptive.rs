@@ -53,6 +53,9 @@ pub(crate) struct Curve {
     trying: [Option<(LayerId, u32)>; LEVELS],
     /// Rates are bytes a second; else tasks are counted, because bytes are not known.
     pub(crate) bytes: bool,
+    /// Rates are shares of the best that was measured before: what that is here, the first round
+    /// of each layer tells.
+    is_shape: bool,
     /// When the first task of the function ended.
     warm_at: Option<Time>,
 }
@@ -60,11 +63,23 @@ pub(crate) struct Curve {
 impl Default for Curve {
     fn default() -> Curve {
         let (points, trying) = ([Point::default(); LEVELS], [None; LEVELS]);
-        Curve { points, trying, bytes: false, warm_at: None }
+        Curve { points, trying, bytes: false, is_shape: false, warm_at: None }
     }
 }
 
 impl Curve {
+    /// What a layer was measured to take in all from so many tasks at once: worth one round.
+    pub(crate) fn measured(points: &[(u32, u64)]) -> Curve {
+        let mut curve = Curve { is_shape: !points.is_empty(), ..Curve::default() };
+        let best = points.iter().map(|(_, rate)| *rate).max().unwrap_or(0);
+        for (tasks, rate) in points {
+            let point = &mut curve.points[levels::nearest(f64::from(*tasks))];
+            let share = *rate as f64 / best as f64;
+            *point = Point { rate: point.rate.max(share), weight: 1.0 };
+        }
+        curve
+    }
+
     fn known(&self, level: usize) -> bool {
         self.points[level].weight > 0.0
     }
@@ -131,21 +146,32 @@ impl Curve {
     /// What a window's rate should be, if a first look at it cannot be true beside what is known
     /// of its neighbours: tasks at once do not change the rate by more than their own number.
     fn implausible(&self, level: usize, rate: f64) -> Option<f64> {
-        let below = (0..level).rev().find(|below| self.known(*below));
-        let above = (level + 1..LEVELS).find(|above| self.known(*above));
-        let far = [below, above].into_iter().flatten().any(|known| {
+        let far = self.beside(level).into_iter().flatten().any(|known| {
             let (tasks, others) = (levels::tasks(level), levels::tasks(known));
             let ratio = f64::from(tasks.max(others)) / f64::from(tasks.min(others));
             let near = self.points[known].rate;
             rate < near / ratio * (1.0 - SPEED_CHANGE) || rate > near * ratio * (1.0 + SPEED_CHANGE)
         });
+        self.between(level).filter(|_| far)
+    }
+
+    /// The nearest windows on either side whose rates are known.
+    fn beside(&self, level: usize) -> [Option<usize>; 2] {
+        let below = (0..level).rev().find(|below| self.known(*below));
+        let above = (level + 1..LEVELS).find(|above| self.known(*above));
+        [below, above]
+    }
+
+    /// What a window's rate should be, by what is known beside it.
+    fn between(&self, level: usize) -> Option<f64> {
+        let [below, above] = self.beside(level);
         let (low, high) = (below.or(above)?, above.or(below)?);
         let share = match high > low {
             true => (level - low) as f64 / (high - low) as f64,
             false => 0.0,
         };
         let (low, high) = (self.points[low].rate, self.points[high].rate);
-        far.then_some(low + (high - low) * share)
+        Some(low + (high - low) * share)
     }
 
     /// What was seen of other layers, for a function that is new: worth one round.
@@ -178,9 +204,10 @@ impl Curve {
         self.trying[level].take_if(|(other, _)| *other == layer);
     }
 
-    /// Everything is measured in bytes from now on.
+    /// Everything is measured in bytes from now on. A shape is the same in bytes.
     pub(crate) fn count_bytes(&mut self) {
-        *self = Curve { bytes: true, ..Curve::default() };
+        let before = if self.is_shape { self.clone() } else { Curve::default() };
+        *self = Curve { bytes: true, warm_at: None, trying: [None; LEVELS], ..before };
     }
 }
 
@@ -212,6 +239,9 @@ pub(crate) struct Window {
     level: usize,
     /// How fast this layer is now, where the curve is 1.
     scale: f64,
+    /// Whether that is known, in what the curve counts: of a shape the first round tells.
+    is_scaled: bool,
+    bytes: bool,
     round: Round,
     /// The level that the last round was at.
     seen: Option<usize>,
@@ -250,6 +280,8 @@ impl Window {
             layer,
             level,
             scale: 1.0,
+            is_scaled: !curve.is_shape,
+            bytes: curve.bytes,
             round: Round { since: now, ..Round::default() },
             seen: None,
             doubt: None,
@@ -307,6 +339,9 @@ impl Window {
             false => levels::nearest(at_once).min(highest),
         };
         let moved = self.seen.replace(seen) != Some(seen);
+        if self.takes_scale(curve, rate, seen) {
+            return;
+        }
         let relative = rate / self.scale;
         let expected = match curve.known(seen) {
             true => curve.points[seen].rate,
@@ -334,6 +369,19 @@ impl Window {
             (false, false) => self.scale *= 1.0 + (change - 1.0) / 2.0,
             (false, true) => self.scale *= change,
         }
+    }
+
+    /// Whether a round is the first one beside a shape: it tells how fast the layer is.
+    fn takes_scale(&mut self, curve: &Curve, rate: f64, seen: usize) -> bool {
+        let is_known = self.is_scaled && (self.bytes == curve.bytes || !curve.is_shape);
+        self.bytes = curve.bytes;
+        if is_known {
+            return false;
+        }
+        let share = Some(curve.points[seen].rate).filter(|_| curve.known(seen));
+        self.scale = rate / share.or_else(|| curve.between(seen)).unwrap_or(1.0);
+        self.is_scaled = true;
+        true
     }
 
     /// A window is far from what was expected. That is the speed, unless the window before was as
@@ -413,7 +461,17 @@ mod tests {
 
     impl Layer {
         fn new(slots: u32) -> Layer {
-            let mut curve = Curve { bytes: true, ..Curve::default() };
+            Layer::with(Curve::default(), slots)
+        }
+
+        /// With what was measured of another one at some windows.
+        fn measured(slots: u32, rate: &dyn Fn(f64) -> f64) -> Layer {
+            let points = [1, 2, 4, 8, 16, 32, 64].map(|tasks| (tasks, rate(tasks.into()) as u64));
+            Layer::with(Curve::measured(&points), slots)
+        }
+
+        fn with(curve: Curve, slots: u32) -> Layer {
+            let mut curve = Curve { bytes: true, ..curve };
             let window = Window::new(LAYER, &mut curve, slots, 0, 0);
             Layer { curve, window, slots, now: 0 }
         }
@@ -460,6 +518,41 @@ mod tests {
             let settled = windows.iter().position(|window| f64::from(*window) == at);
             assert!(settled.is_some_and(|first| first < 14), "{at}: {windows:?}");
         }
+    }
+
+    #[test]
+    fn it_begins_where_a_measurement_was_best_whatever_the_speed_is_now() {
+        for speed in [0.01, 1.0, 3.0] {
+            let rate = |tasks: f64| speed * peak(32.0)(tasks);
+            let windows = Layer::measured(225, &peak(32.0)).generations(100, &rate);
+            assert_eq!(windows[0], 32);
+            let reached = share(&windows, &rate, 4e8 * speed);
+            assert!(reached > 0.98, "{reached} from the first task on: {windows:?}");
+        }
+        let layer = Layer::measured(6, &peak(32.0));
+        assert_eq!(layer.window.tasks(layer.slots), 4, "of what there are slots for");
+    }
+
+    #[test]
+    fn a_measurement_that_holds_no_more_is_left_behind() {
+        for (then, now) in [(4.0, 32.0), (64.0, 8.0), (8.0, 11.0)] {
+            let rate = peak(now);
+            let windows = Layer::measured(225, &peak(then)).generations(400, &rate);
+            let reached = share(&windows[200..], &rate, 4e8);
+            assert!(reached > 0.95, "{reached}, {then} to {now}: {windows:?}");
+        }
+    }
+
+    #[test]
+    fn a_measurement_in_bytes_holds_where_tasks_are_counted_and_back() {
+        let mut layer = Layer::measured(225, &peak(32.0));
+        layer.curve.bytes = false;
+        layer.window.bytes = false;
+        let rate = |tasks: f64| peak(32.0)(tasks) / 1e8;
+        assert_eq!([0; 3].map(|_| layer.generation(&rate, 1.0))[0], 32);
+        layer.curve.count_bytes();
+        let windows = layer.generations(50, &peak(32.0));
+        assert!(share(&windows, &peak(32.0), 4e8) > 0.97, "{windows:?}");
     }
 
     #[test]

@@ -292,7 +292,8 @@ impl Tuner {
         let Group { function, needs, .. } = self.groups[group as usize];
         let slots = view.slots_all(layer, needs.kind).max(1);
         let first = view.slots(layer, needs.kind).max(1);
-        let window = self.window((function, layer, needs), first, view.now);
+        let measured = &view.layers.layer(layer).measured;
+        let window = self.window((function, layer, needs), first, measured, view.now);
         let (tasks, running) = (window.tasks(slots), window.running);
         let share = share(view.layers.layer(layer).limit(needs.way), tasks);
         // One of each function may always run, with what there is: nobody waits for ever for the
@@ -308,12 +309,23 @@ impl Tuner {
         (view.layers.tasks(layer) < tasks.min(narrowest)).then_some(share)
     }
 
-    fn window(&mut self, key: WindowKey, slots: u32, now: Time) -> &mut Window {
+    fn window(
+        &mut self,
+        key: WindowKey,
+        slots: u32,
+        measured: &[(u32, u64)],
+        now: Time,
+    ) -> &mut Window {
         let (function, layer, needs) = key;
         let kind = self.kinds[layer.0 as usize];
         if !self.curves.contains_key(&(function, kind)) {
             let mut others = self.curves.iter().filter(|((_, other), _)| *other == kind);
-            let curve = others.next_back().map(|(_, curve)| curve.inherited()).unwrap_or_default();
+            let curve = match others.next_back() {
+                Some((_, curve)) => curve.inherited(),
+                // It is of writing.
+                None if needs.way == Way::Read => Curve::default(),
+                None => Curve::measured(measured),
+            };
             self.curves.insert((function, kind), curve);
         }
         let (kinds, windows) = (&self.kinds, &self.windows);

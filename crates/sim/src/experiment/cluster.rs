@@ -41,6 +41,8 @@ pub struct Storage {
     pub shared: bool,
     /// What a disk moves over how many use it.
     pub curve: Curve,
+    /// Whether that was measured at some numbers of tasks, and the scheduler knows.
+    pub measured: bool,
     /// How its speed changes; each disk has its own noise.
     pub weather: Weather,
 }
@@ -58,6 +60,11 @@ pub struct Outcomes {
     pub tuned: Vec<Tuned>,
     /// Events that the scheduler handled.
     pub events: u64,
+}
+
+/// As `alongside probe` measures.
+fn measured(curve: &Curve) -> Vec<(u32, u64)> {
+    [1, 2, 4, 8, 16, 32, 64].map(|tasks| (tasks, curve.rate(tasks as usize) as u64)).to_vec()
 }
 
 struct Cluster<'a> {
@@ -81,6 +88,7 @@ impl<'a> Cluster<'a> {
             name: "disk".to_string(),
             bandwidth: Some(storage.bandwidth),
             node: (!storage.shared).then_some(NodeId(node)),
+            measured: if storage.measured { measured(&storage.curve) } else { Vec::new() },
             ..Layer::default()
         };
         let mut sched = Sched::new(Config {

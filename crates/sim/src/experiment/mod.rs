@@ -53,7 +53,11 @@ impl Case {
             let outcomes = cluster::run(application, policy, storage);
             Line { name, outcomes }
         });
-        Case { name, lines: lines.collect() }
+        let mut lines: Vec<Line> = lines.collect();
+        let storage = Storage { measured: true, ..storage.clone() };
+        let outcomes = cluster::run(application, Policy::Tuned(Tuning::Adaptive), &storage);
+        lines.push(Line { name: "adaptive, measured".to_string(), outcomes });
+        Case { name, lines }
     }
 
     fn total_s(&self, policy: &str) -> f64 {
@@ -107,6 +111,7 @@ impl Case {
             tuned("auto", "auto", "null"),
             tuned("bounded", "bounded", "null"),
             tuned("adaptive", "adaptive", "1.0"),
+            tuned("adaptive_measured", "adaptive, measured", "1.0"),
         ]
     }
 }
