@@ -59,7 +59,7 @@ def _about(layer: _native.Layer) -> list[str]:
         words.append(f"emulated limit {units.rate(layer.limit)}")
     if layer.measured is not None:
         writers, best = max(layer.measured, key=lambda point: point[1])
-        words.append(f"measured {units.rate(best)} with {writers} writers")
+        words.append(f"best with {writers} writing at once ({units.rate(best)})")
     if not os.path.isdir(layer.path):
         words.append("the folder does not exist")
     else:
