@@ -173,6 +173,22 @@ fn the_mean_is_of_the_times_of_the_epoch() {
 }
 
 #[test]
+fn means_are_compared_for_tasks_of_one_size() {
+    let mut learning = Learning::new(40, 4);
+    learning.submit(&auto(&learning.driver), 20);
+    for (bytes, ran) in [(100, 80), (60, 24)] {
+        for task in learning.running.clone() {
+            let moved = Event::Moved { task, executor: E0, bytes };
+            assert_eq!(learning.driver.event(moved), []);
+        }
+        learning.group(ran);
+    }
+    let half = Entry { bytes: 120, ..entry(20, 2, 40) };
+    assert_eq!(learning.tuned().epochs[1], half, "24 for 60 bytes");
+    assert!(learning.constraint() == 40, "40 is half of 80, so it goes on");
+}
+
+#[test]
 fn the_time_from_one_task_to_the_next_counts() {
     let mut learning = Learning::new(30, 3);
     learning.submit(&auto(&learning.driver), 10);

@@ -285,7 +285,7 @@ impl Learner {
         let filled = most(&ground, fewer) == epoch.most;
         let constraint = if filled { tried } else { fewer };
         let most = most(&ground, constraint);
-        let mean_ns = epoch.mean_of(at_once);
+        let mean_ns = self.for_first_size(epoch.mean_of(at_once), ended, bytes);
         let entry = Entry { constraint, most, tasks: ended, mean_ns, bytes };
         self.told_ns = epoch.sum_ns;
         if self.grows {
@@ -307,6 +307,17 @@ impl Learner {
             Some(next) => self.begin_epoch(ground, next, now),
             None => self.settle(constraint),
         }
+    }
+
+    /// What a mean time would be of tasks of as many bytes as those of the first epoch had: in an
+    /// epoch of two, that they are smaller looks as if less at once were better.
+    fn for_first_size(&self, mean_ns: u64, tasks: u32, bytes: u64) -> u64 {
+        let Some(first) = self.epochs.first().filter(|first| first.bytes > 0 && bytes > 0) else {
+            return mean_ns;
+        };
+        let (size, first_size) =
+            (bytes as f64 / f64::from(tasks), first.bytes as f64 / f64::from(first.tasks));
+        (mean_ns as f64 * first_size / size) as u64
     }
 
     /// An epoch below the lowest registered constraint is over. More are tried while more tasks

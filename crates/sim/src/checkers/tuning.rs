@@ -1,9 +1,10 @@
 //! Epochs are alone on their layer and under one constraint; registries say what was measured
 //! and follow the rules of learning; adaptive windows are within the slots and kept.
 //!
-//! The account here is of what the scheduler sent and what the executors told, and of how many
-//! tasks were on each layer meanwhile: that is what a mean is scaled by (decision 0016). Of the
-//! scheduler it asks only which tasks it says belong to an epoch, and what it says it learned.
+//! The account here is of what the scheduler sent, how long it was on a layer, what the executors
+//! told, and how many tasks were on each layer meanwhile: a mean is the time there, scaled by how
+//! many there were (decision 0016). Of the scheduler it asks only which tasks it says belong to an
+//! epoch, and what it says it learned.
 
 use std::collections::BTreeMap;
 
@@ -203,7 +204,11 @@ impl Tuned {
             let over = std::mem::replace(epoch, Epoch { before: now, ..Epoch::default() });
             if ended {
                 let last = told.epochs.last().expect("one more than before");
-                measured(last, &over, layer, key.5)?;
+                let first = told.epochs.first().expect("there is a last one");
+                let size = |entry: &Entry| entry.bytes as f64 / f64::from(entry.tasks);
+                let both = first.bytes > 0 && last.bytes > 0;
+                let as_first = if both { size(first) / size(last) } else { 1.0 };
+                measured(last, &over, as_first, layer, key.5)?;
                 if told.told_ns != over.sum_ns() {
                     let message = format!("{} ns are told of {over:?}", told.told_ns);
                     return Err(Fault::new("tuning", message));
@@ -246,15 +251,21 @@ impl Epoch {
     }
 }
 
-/// Whether an entry is what the executors told: under its own constraint, or, if the tasks came
-/// too slowly for that, under the one for fewer at once.
-fn measured(entry: &Entry, epoch: &Epoch, layer: &Layer, way: Way) -> Result<(), Fault> {
+/// Whether an entry is what was seen on the layer, for tasks of the first epoch's size: under its
+/// own constraint, or, if the tasks came too slowly for that, under the one for fewer at once.
+fn measured(
+    entry: &Entry,
+    epoch: &Epoch,
+    as_first: f64,
+    layer: &Layer,
+    way: Way,
+) -> Result<(), Fault> {
     let fit = layer.limit(way).map_or(u64::MAX, |all| all / entry.constraint).max(1);
     let filled = entry.constraint == epoch.constraint && entry.most == entry.tasks;
     let fewer = entry.constraint >= epoch.constraint && entry.most <= entry.tasks;
     // Whole nanoseconds are multiplied by as many tasks as there were, at most.
-    let mean_ns = epoch.mean_ns();
-    let tolerance_ns = f64::from(entry.tasks) + 1.0 + mean_ns * 1e-9;
+    let mean_ns = epoch.mean_ns() * as_first;
+    let tolerance_ns = (f64::from(entry.tasks) + 1.0) * as_first.max(1.0) + mean_ns * 1e-9;
     let right = entry.tasks as usize == epoch.times.len()
         && (filled || fewer)
         && u64::from(entry.most) <= fit
