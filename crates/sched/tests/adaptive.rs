@@ -4,11 +4,21 @@ mod driver;
 
 use driver::*;
 use sched::{
-    Constraint, Event, Instruction, Layer, LayerId, Progress, TaskId, TaskSpec, Tuning, Way,
+    Config, Constraint, Event, Instruction, Kind, Layer, LayerId, NodeId, Progress, TaskId,
+    TaskSpec, Tuning, Way,
 };
 
 fn adaptive(driver: &Driver) -> TaskSpec {
     TaskSpec { tuning: Tuning::Adaptive, ..driver.io("write", 0, 1000) }
+}
+
+/// The tasks that instructions send.
+fn runs(out: &[Instruction]) -> Vec<TaskId> {
+    let run = |one: &Instruction| match one {
+        Instruction::Run { task, .. } => Some(*task),
+        _ => None,
+    };
+    out.iter().filter_map(run).collect()
 }
 
 /// One layer whose rate depends on how many tasks it serves, shared evenly.
@@ -32,10 +42,7 @@ impl Disk {
     }
 
     fn note(&mut self, out: &[Instruction]) {
-        self.running.extend(out.iter().filter_map(|one| match one {
-            Instruction::Run { task, .. } => Some(*task),
-            _ => None,
-        }));
+        self.running.extend(runs(out));
     }
 
     /// Ends all that runs now at once; how many that were.
@@ -75,6 +82,45 @@ fn a_window_begins_where_the_layer_was_measured_to_be_best() {
         disk.submit(&TaskSpec { constraint, ..spec }, 200);
         assert_eq!(disk.running.len(), first, "{way:?}: it was measured by writing");
     }
+}
+
+#[test]
+fn a_function_that_reads_and_one_that_writes_do_not_begin_with_the_curve_of_the_other() {
+    for ways in [[Way::Read, Way::Write], [Way::Write, Way::Read]] {
+        let mut driver = Driver::with_io(vec![measured()], 100);
+        let other = driver.sched.add_function("other".into());
+        let mut begun = Vec::new();
+        for (function, way) in [driver.function, other].into_iter().zip(ways) {
+            let spec = TaskSpec { function, ..adaptive(&driver) };
+            let spec = TaskSpec { constraint: Constraint { way, ..spec.constraint }, ..spec };
+            let tasks: Vec<Taken> = (0..40).map(|_| driver.submit(spec.clone())).collect();
+            let sent: Vec<TaskId> = tasks.iter().flat_map(|task| runs(&task.out)).collect();
+            begun.push((way, sent.len()));
+            let mut sent = sent;
+            while let Some(task) = sent.pop() {
+                driver.now += 1;
+                sent.extend(runs(&driver.done_with(task, E0, &[], 1)));
+            }
+        }
+        begun.sort_by_key(|(way, _)| *way != Way::Read);
+        assert_eq!(begun, [(Way::Read, 10), (Way::Write, 16)], "{ways:?}");
+    }
+}
+
+#[test]
+fn a_window_may_begin_with_slots_that_are_only_for_limited_tasks() {
+    let mut driver = Driver::new(Config { layers: vec![measured()], ..config() });
+    driver.event(Event::ExecutorUp {
+        executor: E0,
+        kind: Kind::Io,
+        node: NodeId(0),
+        slots: 4,
+        extra: 60,
+    });
+    let mut disk = Disk { driver, running: Vec::new(), rate: |_| 1e6 };
+    let spec = adaptive(&disk.driver);
+    disk.submit(&spec, 100);
+    assert_eq!(disk.running.len(), 16);
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use sched::Watermarks;
 use toml::de::DeTable;
 
-use super::values::{bandwidth, capacity, curve, processors, scope, share, text, Entry, Refused};
+use super::values::{
+    bandwidth, capacity, curve, measured, processors, scope, share, text, Entry, Refused,
+};
 use super::{LayerSpec, Storage, StorageError, LAYER_KEYS};
 
 pub(super) fn parse(text: &str, file: &Path, look: bool) -> Result<Storage, StorageError> {
@@ -87,7 +89,7 @@ fn layer(
             "high_watermark" => high = Some((value.span(), share(entry)?)),
             "low_watermark" => low = Some((value.span(), share(entry)?)),
             "limit" => layer.limit = Some(curve(entry)?),
-            "measured" => layer.measured = Some(curve(entry)?),
+            "measured" => layer.measured = Some(measured(entry)?),
             "processors" => layer.processors = processors(value)?,
             "capacity" => layer.capacity = Some(capacity(entry)?),
             "scope" => layer.scope = scope(value)?,
@@ -234,6 +236,7 @@ limit = [{writers = 1, bandwidth = "100MB/s"}, {writers = 3, bandwidth = 3e8}]
         refused(&format!("{layer}limit=[{{writer=1}}]"), 4, 9, "unknown key \"writer\"");
         refused(&format!("{layer}limit=\"5GB/h\""), 4, 7, "unknown unit");
         refused(&format!("{layer}measured=[3]"), 4, 11, "measured: a point is written {writers");
+        refused(&format!("{layer}measured='5MB/s'"), 4, 10, "measured: write a list of points");
         refused(&format!("{layer}measured=[]"), 4, 10, "measured: a curve needs at least one");
         refused(&format!("{layer}processors=\"0-x\""), 4, 12, "\"x\" is no number of a processor");
         refused(&format!("{layer}processors=[0, 0]"), 4, 16, "0 is there twice");

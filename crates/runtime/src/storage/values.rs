@@ -80,6 +80,14 @@ pub(super) fn curve(entry: Entry<'_, '_>) -> Result<Curve, Refused> {
     })
 }
 
+/// A list of points. One rate for any number of writers was measured with none of them.
+pub(super) fn measured(entry: Entry<'_, '_>) -> Result<Curve, Refused> {
+    match entry.1.get_ref().as_array() {
+        Some(_) => curve(entry),
+        None => Err((entry.1.span(), "measured: write a list of points".to_string())),
+    }
+}
+
 fn point(of: &str, value: &Spanned<DeValue<'_>>) -> Result<Point, Refused> {
     let form = format!("{of}: a point is written {{writers = 4, bandwidth = \"450MB/s\"}}");
     let Some(table) = value.get_ref().as_table() else {

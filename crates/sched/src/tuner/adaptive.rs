@@ -72,7 +72,7 @@ impl Curve {
     pub(crate) fn measured(points: &[(u32, u64)]) -> Curve {
         let mut curve = Curve { is_shape: !points.is_empty(), ..Curve::default() };
         let best = points.iter().map(|(_, rate)| *rate).max().unwrap_or(0);
-        for (tasks, rate) in points {
+        for (tasks, rate) in points.iter().filter(|(_, rate)| *rate > 0) {
             let point = &mut curve.points[levels::nearest(f64::from(*tasks))];
             let share = *rate as f64 / best as f64;
             *point = Point { rate: point.rate.max(share), weight: 1.0 };
@@ -232,6 +232,15 @@ struct Round {
     moved: f64,
 }
 
+/// I/O executor slots that reach a layer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slots {
+    pub(crate) all: u32,
+    /// Without those that are only for tasks that something else limits: where nothing is known,
+    /// a window begins among these.
+    pub(crate) blind: u32,
+}
+
 /// The window of a function on a layer.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
@@ -266,13 +275,13 @@ impl Window {
     pub(crate) fn new(
         layer: LayerId,
         curve: &mut Curve,
-        slots: u32,
+        slots: Slots,
         ordinal: usize,
         now: Time,
     ) -> Window {
-        let highest = levels::highest(slots);
-        let level = curve.best(highest).unwrap_or_else(|| {
-            let blind = (levels::middle(slots) + STEPS[1] * (ordinal % 3)).min(highest);
+        let level = curve.best(levels::highest(slots.all)).unwrap_or_else(|| {
+            let (middle, highest) = (levels::middle(slots.blind), levels::highest(slots.blind));
+            let blind = (middle + STEPS[1] * (ordinal % 3)).min(highest);
             curve.try_out(blind, layer);
             blind
         });
@@ -472,7 +481,7 @@ mod tests {
 
         fn with(curve: Curve, slots: u32) -> Layer {
             let mut curve = Curve { bytes: true, ..curve };
-            let window = Window::new(LAYER, &mut curve, slots, 0, 0);
+            let window = Window::new(LAYER, &mut curve, Slots { all: slots, blind: slots }, 0, 0);
             Layer { curve, window, slots, now: 0 }
         }
 
@@ -551,6 +560,8 @@ mod tests {
         let rate = |tasks: f64| peak(32.0)(tasks) / 1e8;
         assert_eq!([0; 3].map(|_| layer.generation(&rate, 1.0))[0], 32);
         layer.curve.count_bytes();
+        layer.generation(&peak(32.0), 1e8);
+        assert!((0.99..1.01).contains(&(layer.window.scale / 4e8)), "{}", layer.window.scale);
         let windows = layer.generations(50, &peak(32.0));
         assert!(share(&windows, &peak(32.0), 4e8) > 0.97, "{windows:?}");
     }
@@ -636,7 +647,8 @@ mod tests {
     fn layers_alike_look_at_different_windows() {
         let mut curve = Curve::default();
         let new = |ordinal, curve: &mut Curve| {
-            Window::new(LayerId(ordinal as u32), curve, 225, ordinal, 0).tasks(225)
+            let slots = Slots { all: 225, blind: 225 };
+            Window::new(LayerId(ordinal as u32), curve, slots, ordinal, 0).tasks(225)
         };
         assert_eq!([0, 1, 2, 3].map(|at| new(at, &mut curve)), [16, 23, 32, 16]);
         curve.note(levels::nearest(64.0), 1.0);

@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 
 use graph::TaskId;
 
-use self::adaptive::{Curve, Sample, Window};
+use self::adaptive::{Curve, Sample, Slots, Window};
 pub(crate) use self::dispatch::STATIC;
 use self::learning::{Ground, Learner, Phase, Run};
 pub use self::words::*;
@@ -69,6 +69,9 @@ type LearnerKey = (FunctionId, Tuning, u8, u32, Needs);
 
 /// What a window is of: function, layer and needs.
 type WindowKey = (FunctionId, LayerId, Needs);
+
+/// What a curve is of: function, kind of layer, whether it only reads.
+type CurveKey = (FunctionId, u32, bool);
 
 /// A tuned task on a layer.
 #[derive(Debug)]
@@ -140,7 +143,7 @@ pub(crate) struct Tuner {
     aside: Vec<Option<u32>>,
     learners: Vec<(LearnerKey, Learner)>,
     learner_of: BTreeMap<LearnerKey, u32>,
-    curves: BTreeMap<(FunctionId, u32), Curve>,
+    curves: BTreeMap<CurveKey, Curve>,
     windows: BTreeMap<WindowKey, Window>,
     flights: BTreeMap<TaskId, Flight>,
     /// From earlier sessions.
@@ -291,9 +294,7 @@ impl Tuner {
         }
         let Group { function, needs, .. } = self.groups[group as usize];
         let slots = view.slots_all(layer, needs.kind).max(1);
-        let first = view.slots(layer, needs.kind).max(1);
-        let measured = &view.layers.layer(layer).measured;
-        let window = self.window((function, layer, needs), first, measured, view.now);
+        let window = self.window((function, layer, needs), view);
         let (tasks, running) = (window.tasks(slots), window.running);
         let share = share(view.layers.layer(layer).limit(needs.way), tasks);
         // One of each function may always run, with what there is: nobody waits for ever for the
@@ -309,38 +310,42 @@ impl Tuner {
         (view.layers.tasks(layer) < tasks.min(narrowest)).then_some(share)
     }
 
-    fn window(
-        &mut self,
-        key: WindowKey,
-        slots: u32,
-        measured: &[(u32, u64)],
-        now: Time,
-    ) -> &mut Window {
+    fn window(&mut self, key: WindowKey, view: &View<'_>) -> &mut Window {
+        let curve_key = self.curve_key(&key);
         let (function, layer, needs) = key;
-        let kind = self.kinds[layer.0 as usize];
-        if !self.curves.contains_key(&(function, kind)) {
-            let mut others = self.curves.iter().filter(|((_, other), _)| *other == kind);
-            let curve = match others.next_back() {
-                Some((_, curve)) => curve.inherited(),
-                // It is of writing.
-                None if needs.way == Way::Read => Curve::default(),
-                None => Curve::measured(measured),
+        if !self.curves.contains_key(&curve_key) {
+            let (_, kind, reads) = curve_key;
+            let alike = |of: &&CurveKey| (of.1, of.2) == (kind, reads);
+            let other = self.curves.keys().rfind(alike);
+            let curve = match other {
+                Some(other) => self.curves[other].inherited(),
+                // What was measured is of writing.
+                None if reads => Curve::default(),
+                None => Curve::measured(&view.layers.layer(layer).measured),
             };
-            self.curves.insert((function, kind), curve);
+            self.curves.insert(curve_key, curve);
         }
         let (kinds, windows) = (&self.kinds, &self.windows);
-        let alike = |layer: &LayerId| kinds[layer.0 as usize] == kind;
+        let alike = |layer: &LayerId| kinds[layer.0 as usize] == curve_key.1;
         if !windows.contains_key(&key) {
             let same = |(of, layer, of_it): &&WindowKey| {
                 *of == function && *of_it == needs && alike(layer)
             };
             let of_it = windows.keys().filter(same);
             let ordinal = of_it.count();
-            let curve = self.curves.get_mut(&(function, kind)).expect("just made");
-            let window = Window::new(layer, curve, slots, ordinal, now);
+            let curve = self.curves.get_mut(&curve_key).expect("just made");
+            let slots = Slots {
+                all: view.slots_all(layer, needs.kind).max(1),
+                blind: view.slots(layer, needs.kind).max(1),
+            };
+            let window = Window::new(layer, curve, slots, ordinal, view.now);
             self.windows.insert(key, window);
         }
         self.windows.get_mut(&key).expect("just made")
+    }
+
+    fn curve_key(&self, (function, layer, needs): &WindowKey) -> CurveKey {
+        (*function, self.kinds[layer.0 as usize], needs.way == Way::Read)
     }
 
     fn learner(&mut self, group: u32, layer: LayerId, view: &View<'_>) -> u32 {
@@ -494,15 +499,15 @@ impl Tuner {
         }
         let group = &self.groups[flight.group as usize];
         let key = (group.function, flight.layer, group.needs);
-        let (function, waiting) = (group.function, group.ready > 0);
+        let waiting = group.ready > 0;
         if group.tuning != Tuning::Adaptive {
             return None;
         }
-        let kind = self.kinds[flight.layer.0 as usize];
+        let curve_key = self.curve_key(&key);
         let window = self.windows.get_mut(&key).expect("it runs there");
         window.running -= 1;
         ran?;
-        let curve = self.curves.get_mut(&(function, kind)).expect("it runs there");
+        let curve = self.curves.get_mut(&curve_key).expect("it runs there");
         if curve.is_cold(flight.started, view.now) {
             return None;
         }

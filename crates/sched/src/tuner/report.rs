@@ -44,10 +44,10 @@ impl Sched {
                 varies: learner.spread.varies(),
             })
         });
-        let windows = tuner.windows.iter().map(|((function, layer, needs), window)| {
+        let windows = tuner.windows.iter().map(|(key @ (function, layer, needs), window)| {
             let tasks = window.tasks(self.io_slots(*layer, needs.kind).max(1));
-            let kind = tuner.kinds[layer.0 as usize];
-            let bytes = tuner.curves.get(&(*function, kind)).is_some_and(|curve| curve.bytes);
+            let curve = tuner.curves.get(&tuner.curve_key(key));
+            let bytes = curve.is_some_and(|curve| curve.bytes);
             let rate = window.rate * if bytes { 1.0 } else { 1000.0 };
             Tuned {
                 function: *function,
