@@ -53,7 +53,7 @@ class Stream(Generic[T]):
     def __next__(self) -> Future[T]:
         with self._lock:
             future = self._next
-            if future is not None:
+            if future is not None and not self._cancelled:
                 after = self._native.take(future)
                 if after is not None:
                     self._next = after
@@ -121,7 +121,8 @@ class Stream(Generic[T]):
             self._over()
         self._next = self._native.take(future)
         if self._next is None:
-            future.result()
+            if future.state() != DONE:
+                future.result()
             self._cut = self._native.closed()
             self._over()
         return future
@@ -145,6 +146,10 @@ class Stream(Generic[T]):
     def __repr__(self) -> str:
         word = "cancelled" if self._cancelled else "over" if self._next is None else "open"
         return f"<Stream {self.name} {word}>"
+
+
+DONE = 2
+"""`Future.state()` of a value that is there."""
 
 
 class Events:

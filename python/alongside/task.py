@@ -293,7 +293,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     hands over the next one with each `yield`, any other function may do so with `release`.
     `returns=alongside.Stream` of a generator function gives a `Stream` of as many as it yields.
     `buffer`: by how many values the producer of a stream may be ahead of its consumers. None: by
-    16, and by more while they are small, up to 16,384 of together 16 MiB.
+    16, and by more while they are small, up to 1,024 of together 16 MiB.
     `priority`: higher runs first.
     `retries`: how often it is run again after a failure or the loss of its worker.
     `timeout`: seconds from its start to the moment it is given up.

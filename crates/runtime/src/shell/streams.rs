@@ -22,13 +22,12 @@ use crate::store::Value;
 pub enum StreamBuffer {
     /// So many values.
     Values(u32),
-    /// 16 values, and more of them while they are small: 16,384 of at most 1 KiB.
+    /// 16 values, and more of them while they are small: 1,024 of at most 16 KiB.
     Automatic,
 }
 
 const AUTOMATIC_BYTES: u64 = 16 << 20;
-/// The least is about what a value costs beside its bytes: its version, future and consumer.
-const AUTOMATIC_PRICE: Price = Price { least: 1 << 10, most: 1 << 20 };
+const AUTOMATIC_PRICE: Price = Price { least: AUTOMATIC_BYTES / 1024, most: AUTOMATIC_BYTES / 16 };
 
 impl StreamBuffer {
     /// What all values that are not used up may cost, and what one costs.
