@@ -101,9 +101,9 @@ def _totals(panel: Axes, works: Sequence[Work], samples: rows.Samples) -> None:
         if ideal is not None:
             panel.plot([ideal, ideal], [at - 0.42, at + 0.42], color="black", linewidth=1.2)
     panel.set_yticks(range(len(labels)), labels)
-    panel.invert_yaxis()
+    panel.set_ylim(len(labels) + 0.4, -0.6)  # room for the legend
     if panel.get_legend_handles_labels()[1]:
-        panel.legend(fontsize=7.5, loc="lower right")
+        panel.legend(fontsize=7.5, loc="lower right", ncols=3)
 
 
 def _taken(timeline: Path) -> list[Bar]:
