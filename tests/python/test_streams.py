@@ -397,6 +397,16 @@ def test_a_cancelled_stream_ends_its_producer(session, mailbox):
     assert stream.cancelled()
 
 
+def test_a_stream_that_was_cancelled_says_so_after_its_session_too():
+    with al.Session(1):
+        stream = numbers(50)
+        first = next(stream)
+        al.wait([double(first)])
+        stream.cancel()
+    with pytest.raises(al.CancelledError, match="'numbers' was cancelled"):
+        next(stream)
+
+
 def test_a_dropped_stream_ends_its_producer(session, mailbox):
     for future in says_goodbye(mailbox):
         if future.result() == 5:
