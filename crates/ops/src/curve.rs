@@ -92,6 +92,11 @@ impl Curve {
         &self.0
     }
 
+    /// Its points as (writers, bytes a second), by writers.
+    pub fn pairs(&self) -> Vec<(u32, u64)> {
+        self.0.iter().map(|point| (point.writers, point.bandwidth)).collect()
+    }
+
     /// Whether it is a plain rate.
     pub fn is_flat(&self) -> bool {
         self.0.iter().all(|point| point.bandwidth == self.0[0].bandwidth)

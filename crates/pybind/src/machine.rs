@@ -57,8 +57,8 @@ fn layer(spec: &LayerSpec) -> Layer {
         capacity: spec.capacity,
         watermarks: spec.watermarks.map(|marks| (share(marks.high), share(marks.low))),
         limit: spec.limit.as_ref().map(|limit| limit.best().bandwidth),
-        curve: spec.limit.as_ref().map(points),
-        measured: spec.measured.as_ref().map(points),
+        curve: spec.limit.as_ref().map(Curve::pairs),
+        measured: spec.measured.as_ref().map(Curve::pairs),
         processors: spec.processors.clone(),
         shared: spec.scope == Scope::Shared,
     }
@@ -66,10 +66,6 @@ fn layer(spec: &LayerSpec) -> Layer {
 
 fn share(permille: u32) -> f64 {
     f64::from(permille) / 1000.0
-}
-
-fn points(curve: &Curve) -> Vec<(u32, u64)> {
-    curve.points().iter().map(|point| (point.writers, point.bandwidth)).collect()
 }
 
 /// The emulated bandwidth of a layer, shared by all processes of a session, for a file on it.

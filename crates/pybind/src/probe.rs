@@ -57,9 +57,8 @@ fn figure(figure: &Figure) -> FigureTuple {
 
 fn side(side: &Side) -> SideTuple {
     let knee = side.knee;
-    let points = side.curve.points().iter().map(|point| (point.writers, point.bandwidth));
     let best = (knee.best.writers, knee.best.bandwidth);
-    (knee.block_bytes, knee.writers, best, knee.falls_at, points.collect())
+    (knee.block_bytes, knee.writers, best, knee.falls_at, side.curve.pairs())
 }
 
 impl Probe {

@@ -185,7 +185,7 @@ fn means_are_compared_for_tasks_of_one_size() {
     }
     let half = Entry { bytes: 120, ..entry(20, 2, 40) };
     assert_eq!(learning.tuned().epochs[1], half, "24 for 60 bytes");
-    assert!(learning.constraint() == 40, "40 is half of 80, so it goes on");
+    assert_eq!(learning.constraint(), 40, "40 is half of 80, so it goes on");
 }
 
 #[test]

@@ -97,7 +97,6 @@ fn hmmer(policy: Policy) -> f64 {
         bandwidth: 450_000_000,
         shared: false,
         curve: Curve::new(&points),
-        measured: false,
         weather: Weather::default(),
     };
     run(&applications::hmmer(1), policy, &storage).total_ns as f64

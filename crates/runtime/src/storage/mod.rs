@@ -94,9 +94,7 @@ impl LayerSpec {
             capacity: self.capacity,
             node: (self.scope == Scope::Node).then_some(NodeId(0)),
             watermarks: self.watermarks,
-            measured: self.measured.as_ref().map_or_else(Vec::new, |curve| {
-                curve.points().iter().map(|point| (point.writers, point.bandwidth)).collect()
-            }),
+            measured: self.measured.as_ref().map_or_else(Vec::new, Curve::pairs),
         }
     }
 

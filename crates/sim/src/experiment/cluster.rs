@@ -30,6 +30,8 @@ pub enum Policy {
     Static(u64),
     /// As I/O tasks whose bandwidth is tuned.
     Tuned(Tuning),
+    /// As adaptive ones, on disks that were measured before.
+    Measured,
 }
 
 /// The storage of an experiment: a disk in each node, or one that all share.
@@ -41,8 +43,6 @@ pub struct Storage {
     pub shared: bool,
     /// What a disk moves over how many use it.
     pub curve: Curve,
-    /// Whether that was measured at some numbers of tasks, and the scheduler knows.
-    pub measured: bool,
     /// How its speed changes; each disk has its own noise.
     pub weather: Weather,
 }
@@ -88,7 +88,10 @@ impl<'a> Cluster<'a> {
             name: "disk".to_string(),
             bandwidth: Some(storage.bandwidth),
             node: (!storage.shared).then_some(NodeId(node)),
-            measured: if storage.measured { measured(&storage.curve) } else { Vec::new() },
+            measured: match policy {
+                Policy::Measured => measured(&storage.curve),
+                _ => Vec::new(),
+            },
             ..Layer::default()
         };
         let mut sched = Sched::new(Config {
@@ -135,6 +138,7 @@ impl<'a> Cluster<'a> {
         let (bandwidth, tuning) = match self.policy {
             Policy::Static(bandwidth) if io => (bandwidth, Tuning::Static),
             Policy::Tuned(tuning) if io => (0, tuning),
+            Policy::Measured if io => (0, Tuning::Adaptive),
             _ => (0, Tuning::Static),
         };
         let reads = task
@@ -205,7 +209,7 @@ impl Machine for Cluster<'_> {
             self.writes.0 += 1;
             self.writes.1 += u128::from(ran);
             size = 0;
-            if matches!(self.policy, Policy::Tuned(_)) {
+            if matches!(self.policy, Policy::Tuned(_) | Policy::Measured) {
                 self.drive(Event::Moved { task, executor, bytes });
             }
         }

@@ -93,7 +93,6 @@ impl Disks {
             bandwidth: self.bandwidth,
             shared: self.shared,
             curve: self.curve.clone(),
-            measured: false,
             weather: Weather { seed, noise: NOISE, change: None },
         }
     }

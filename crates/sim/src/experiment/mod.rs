@@ -43,6 +43,7 @@ fn policies(sweep: [u64; 8]) -> Vec<(String, Policy)> {
         ("auto".to_string(), Policy::Tuned(Tuning::Auto { bounds: None })),
         ("bounded".to_string(), Policy::Tuned(Tuning::Auto { bounds })),
         ("adaptive".to_string(), Policy::Tuned(Tuning::Adaptive)),
+        ("adaptive, measured".to_string(), Policy::Measured),
     ]);
     all
 }
@@ -53,11 +54,7 @@ impl Case {
             let outcomes = cluster::run(application, policy, storage);
             Line { name, outcomes }
         });
-        let mut lines: Vec<Line> = lines.collect();
-        let storage = Storage { measured: true, ..storage.clone() };
-        let outcomes = cluster::run(application, Policy::Tuned(Tuning::Adaptive), &storage);
-        lines.push(Line { name: "adaptive, measured".to_string(), outcomes });
-        Case { name, lines }
+        Case { name, lines: lines.collect() }
     }
 
     fn total_s(&self, policy: &str) -> f64 {
