@@ -280,11 +280,13 @@ class Body:
     def outputs(self, result: Any) -> list[serial.Packed | None]:
         """What goes to the session: the returns, then the written inputs. Files are flushed.
 
-        None stands for what it has already.
+        None stands for what it has already, an empty list for all of that.
         """
         self.check_paths()
         if self.job.durable:
             files.make_durable(self.written)
+        if result is None and self.job.has_released_all and not self.job.writes:
+            return []
         released = set(self.job.released)
         results = releasing.results(self, result, released)
         del result

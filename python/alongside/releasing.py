@@ -96,15 +96,15 @@ def release(what: Any, value: Any = _NOTHING, /) -> None:
             f"{running.name}() has returns={running.returns}, so it can release {outputs}, not "
             f"{number}"
         )
-    _give(running, number, value)
-
-
-def _give(running: Running, number: int, value: Any) -> None:
     if not running.give(number, value):
-        _refuse(
-            f"{running.name}() released output {number} twice; the first value counts, and "
-            "consumers may have seen it"
-        )
+        _refuse_again(running, number)
+
+
+def _refuse_again(running: Running, number: int) -> NoReturn:
+    _refuse(
+        f"{running.name}() released output {number} twice; the first value counts, and "
+        "consumers may have seen it"
+    )
 
 
 def _release_file(running: Running, what: Any) -> None:
@@ -161,7 +161,7 @@ def results(running: Running, result: Any, released: AbstractSet[int]) -> list[A
 
 def drive(running: Running, generator: Generator[Any, None, Any]) -> None:
     """Runs a generator task to its end: each yield releases the next output."""
-    count = running.returns
+    count, give = running.returns, running.give
     try:
         for number in range(count):
             try:
@@ -171,7 +171,8 @@ def drive(running: Running, generator: Generator[Any, None, Any]) -> None:
                 raise TypeError(
                     f"{running.name}() has returns={count}, but it yielded {number} values"
                 ) from None
-            _give(running, number, value)
+            if not give(number, value):
+                _refuse_again(running, number)
             del value
         try:
             next(generator)

@@ -6,6 +6,8 @@ import threading
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import alongside as al
 
@@ -143,6 +145,29 @@ def test_many_outputs_at_the_end_and_early(session):
         return None if early else range(3_000)
 
     assert al.wait_all(many(True)) == al.wait_all(many(False)) == list(range(3_000))
+
+
+@al.task(returns=130)
+def in_any_order(order):
+    refused = 0
+    for index in order:
+        try:
+            al.release(index, ("early", index))
+        except al.ReleaseError:
+            refused += 1
+    assert refused == len(order) - len(set(order))
+    return None if len(set(order)) == 130 else [("late", index) for index in range(130)]
+
+
+def test_outputs_released_in_any_order_again_and_not_at_all(session):
+    @settings(deadline=None, max_examples=60)
+    @given(st.permutations(range(130)), st.integers(0, 130), st.lists(st.integers(0, 129)))
+    def check(order, count, again):
+        early = order[:count] + again
+        values = al.wait_all(in_any_order(early))
+        assert values == [("early" if at in early else "late", at) for at in range(130)]
+
+    check()
 
 
 # What the program did wrong.

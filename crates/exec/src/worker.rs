@@ -162,8 +162,8 @@ impl Worker {
     }
 
     /// The run ended well. `outputs`: the returns, then the written inputs, [`Output::RELEASED`]
-    /// for those that were handed over before. On an error nothing was told to the driver, and
-    /// the memory of the outputs is given back.
+    /// for those that were handed over before; none at all if all were. On an error nothing was
+    /// told to the driver, and the memory of the outputs is given back.
     pub fn done(
         &self,
         assignment: &mut Assignment,

@@ -244,6 +244,12 @@ impl Assignment {
         self.inner().released().collect()
     }
 
+    /// Whether it handed over whatever it returns.
+    #[getter]
+    fn has_released_all(&self) -> bool {
+        self.inner().has_released_all()
+    }
+
     /// A number that no other run in this process has meanwhile.
     #[getter]
     fn claim(&self) -> u64 {

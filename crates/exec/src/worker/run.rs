@@ -71,7 +71,7 @@ pub struct Assignment {
     /// The ranges of the heap that it was given.
     pub(super) places: List<u64>,
     /// Outputs that it handed over.
-    pub(super) released: BTreeSet<u32>,
+    pub(super) released: Numbers,
     /// Paths of files that it is done with.
     pub(super) released_files: BTreeSet<u32>,
     pub(super) is_stream: bool,
@@ -99,12 +99,48 @@ impl Assignment {
 
     /// The outputs that it handed over, lowest first.
     pub fn released(&self) -> impl Iterator<Item = u32> + '_ {
-        self.released.iter().copied()
+        self.released.iter()
+    }
+
+    /// Whether it handed over whatever it returns.
+    pub fn has_released_all(&self) -> bool {
+        self.released.len() == self.run().returns as usize
     }
 
     /// When it began (`CLOCK_MONOTONIC`).
     pub fn started_ns(&self) -> u64 {
         self.started_ns
+    }
+}
+
+/// A set of small numbers.
+#[derive(Default)]
+pub(super) struct Numbers {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Numbers {
+    /// `false`: it was there.
+    pub(super) fn insert(&mut self, number: u32) -> bool {
+        let (word, bit) = (number as usize / 64, 1 << (number % 64));
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        let is_new = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        self.len += usize::from(is_new);
+        is_new
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        let bits = |word: u64| (0..64).filter(move |bit| word >> bit & 1 == 1);
+        let words = (0..).zip(&self.words);
+        words.flat_map(move |(at, word)| bits(*word).map(move |bit| at * 64 + bit))
     }
 }
 

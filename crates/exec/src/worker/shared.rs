@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use super::run::{Allocation, Assignment, Body, Function, StoreFull, Stretch};
+use super::run::{Allocation, Assignment, Body, Function, Numbers, StoreFull, Stretch};
 use super::{Moved, EXIT_CORRUPT, EXIT_DRIVER_GONE, EXIT_FORKED};
 use crate::claims::Claim;
 use crate::memory::{Control, ControlRing, Heap};
@@ -422,7 +422,7 @@ impl Shared {
             started_ns,
             stretch: Stretch::new(started_ns),
             places,
-            released: BTreeSet::new(),
+            released: Numbers::default(),
             released_files: BTreeSet::new(),
             is_stream: stream.is_some(),
             ended: false,
