@@ -6,6 +6,7 @@ What is measured stands in the first argument as JSON; the answer is a JSON obje
 from __future__ import annotations
 
 import json
+import random
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ from bench.eager import applications
 from bench.eager.cases import LAZY, RAY, Overhead, Work
 
 ROUNDS_MAX = 1000
+ORDERS_SEED = 7
 
 PARTS = ("producer", "final", "ideal")
 """What a lazy run of an application tells besides its total."""
@@ -59,12 +61,17 @@ def _arguments(workers: int, asked: dict[str, Any]) -> tuple[str, ...]:
 
 
 def repeated(runs: Mapping[str, Callable[[], float]], seconds: float) -> dict[str, float]:
-    """Return the median of each of these, run in turns for about `seconds` each, at least once."""
+    """Return the median of each of these, run in turns for about `seconds` each, at least once.
+
+    Each round has an order of its own: what a run leaves to be tidied falls on the one after it.
+    """
     values: dict[str, list[float]] = {name: [] for name in runs}
+    order, orders = list(runs), random.Random(ORDERS_SEED)
     spent = 0.0
     while spent < seconds * len(runs) and len(next(iter(values.values()))) < ROUNDS_MAX:
-        for name, run in runs.items():
-            values[name].append(run())
+        orders.shuffle(order)
+        for name in order:
+            values[name].append(runs[name]())
             spent += values[name][-1]
     return {name: statistics.median(of) for name, of in values.items()}
 

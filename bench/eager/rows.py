@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 
 from bench.common.report import Row, Value
@@ -16,7 +17,7 @@ AHEAD_MAX = 1.0
 NOT_RUN = Sample(note="not run")
 
 WORST = "worst_overhead"
-WORST_RELEASE = "worst_release_overhead"
+WORST_STREAM = "worst_stream_overhead"
 BEHIND = "worst_vs_ray"
 
 
@@ -26,9 +27,11 @@ def sample(samples: Samples, row: str, contender: str) -> Sample:
 
 
 def ratio(ours: Sample, theirs: Sample) -> float | None:
-    """Return our median over theirs."""
-    mine, peer = ours.median, theirs.median
-    return significant(mine / peer) if mine is not None and peer else None
+    """Return the median of ours over theirs, of each repetition: what slows one slows both."""
+    if not ours.values or not theirs.values:
+        return None
+    pairs = zip(ours.values, theirs.values, strict=True)
+    return significant(statistics.median(mine / peer for mine, peer in pairs))
 
 
 def _row(
@@ -49,7 +52,7 @@ def _row(
 def of_overhead(case: Overhead, samples: Samples) -> list[Row]:
     """Return the rows of an overhead: values released one by one, and streamed."""
     released = _row(case.name, samples, case.name, (LAZY, RAY), OVERHEAD_MAX, OURS)
-    streamed = _row(f"{case.name}_stream", samples, case.name, (LAZY, RAY), OVERHEAD_MAX, STREAM)
+    streamed = _row(f"{case.name}_stream", samples, case.name, (LAZY, RAY), None, STREAM)
     return [released, streamed]
 
 
@@ -75,7 +78,7 @@ def of_work(work: Work, samples: Samples) -> list[Row]:
     ]
 
 
-def worst(name: str, unit: str, ratios: Mapping[str, float | None], target: float) -> Row:
+def worst(name: str, unit: str, ratios: Mapping[str, float | None], target: float | None) -> Row:
     """Return the row of the highest of some ratios, with the name of the row that has it."""
     figures = {row: value for row, value in ratios.items() if value is not None}
     if not figures:
@@ -99,16 +102,22 @@ def all_rows(cases: Sequence[Overhead], works: Sequence[Work], samples: Samples)
         one, other = of_overhead(case, samples)
         released.append(one)
         streamed.append(other)
-    totals = released + streamed
     others: list[Row] = []
+    applied: list[Row] = []
     for work in works:
         total, *rest = of_work(work, samples)
-        totals.append(total)
+        applied.append(total)
         others += rest
-    release = worst(WORST_RELEASE, "ratio", {row.row: row.ratio for row in released}, OVERHEAD_MAX)
-    lazy = worst(WORST, "ratio", {row.row: row.ratio for row in totals}, OVERHEAD_MAX)
-    ray = worst(BEHIND, "ratio", {row.row: vs_ray(row) for row in totals}, AHEAD_MAX)
-    return [*totals, *others, release, lazy, ray]
+    totals = released + streamed + applied
+    eager = {row.row: row.ratio for row in released + applied}
+    ray = {row.row: vs_ray(row) for row in totals}
+    return [
+        *totals,
+        *others,
+        worst(WORST, "ratio", eager, OVERHEAD_MAX),
+        worst(WORST_STREAM, "ratio", {row.row: row.ratio for row in streamed}, None),
+        worst(BEHIND, "ratio", ray, AHEAD_MAX),
+    ]
 
 
 def is_missed(row: Row) -> bool:
