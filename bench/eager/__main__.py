@@ -24,7 +24,17 @@ from bench.common.optional import NOT_INSTALLED, installed
 from bench.common.progress import steps
 from bench.common.sample import Sample
 from bench.eager import applications, measure, picture, rows
-from bench.eager.cases import LAZY, OURS, RAY, STREAM, Overhead, Work, overheads, works
+from bench.eager.cases import (
+    LAZY,
+    OURS,
+    RAY,
+    RELEASED,
+    STREAM,
+    Overhead,
+    Work,
+    overheads,
+    works,
+)
 
 TIMEOUT_S = 300.0
 LEFT_OUT = "left out by --quick"
@@ -110,6 +120,7 @@ class Bench:
         together = [ON_OURS, (RAY,)] if ray else [ON_OURS]
         bundles = [self.cases] if options.quick and self.cases else [[one] for one in self.cases]
         made = [[self.overhead_run(names, bundle) for names in together] for bundle in bundles]
+        made += [[self.cost_run()]] if self.cases else []
         runnable = [LAZY, OURS, *ray]
         made += [[self.work_run(one, work) for one in runnable] for work in self.expected]
         return made
@@ -121,6 +132,13 @@ class Bench:
         )
         names = tuple(measure.overhead_row(case, one) for case in cases for one in contenders)
         return Run(contenders[0], arguments, names, TIMEOUT_S)
+
+    def cost_run(self) -> Run:
+        """The process that measures what releases take their task."""
+        named = [measure.cost_row(integers) for integers in RELEASED]
+        names = [f"{name}{part}" for name in named for part in ("", f":{measure.SERIALISING}")]
+        arguments = measure.cost_arguments(self.options.workers, RELEASED)
+        return Run(OURS, arguments, tuple(names), TIMEOUT_S)
 
     def work_run(self, contender: str, work: Work, timeline: Path | None = None) -> Run:
         """The process that runs an application once."""
@@ -170,6 +188,8 @@ def print_table(console: Console, found: Sequence[report.Row]) -> None:
     table = report.new_table(title, columns)
     for row in found:
         cells = [shown(row.against.get(name)) for name in (LAZY, "ideal", RAY)]
+        if measure.SERIALISING in row.against:
+            cells[0] = shown(row.against[measure.SERIALISING])
         target = "" if row.target is None else f"<= {row.target:g}"
         reached = "" if row.ratio is None or row.target is None else "yes"
         over = "" if row.ratio is None else f"{row.ratio:.3f}"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import mmap
+import pickle
+import statistics
+import time
+from collections.abc import Callable, Iterator
 
 
 def values(returns: int, integers: int) -> Iterator[object]:
@@ -15,6 +19,35 @@ def values(returns: int, integers: int) -> Iterator[object]:
     large = list(range(integers))
     for _ in range(returns):
         yield large
+
+
+def release_cost(
+    release: Callable[[int, object], None], releases: int, integers: int
+) -> list[object]:
+    """Release a list of so many integers so often; return what one took, and what it may not.
+
+    Both are medians, in seconds: of a release, and of serialising the same list into new memory
+    that other processes can see, without this runtime.
+    """
+    large = list(range(integers))
+    each = len(pickle.dumps(large, pickle.HIGHEST_PROTOCOL))
+    shared = mmap.mmap(-1, releases * each)
+
+    def serialise(number: int, value: object) -> None:
+        data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        shared[number * each : (number + 1) * each] = data
+
+    def median(does: Callable[[int, object], None]) -> float:
+        times = []
+        for number in range(releases):
+            began = time.perf_counter()
+            does(number, large)
+            times.append(time.perf_counter() - began)
+        return statistics.median(times)
+
+    serialising = median(serialise)
+    shared.close()
+    return [*[None] * releases, median(release), serialising]
 
 
 def take(value: object) -> None:

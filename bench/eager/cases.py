@@ -17,6 +17,10 @@ INTEGERS = 100
 """How many integers each of several producers gives."""
 
 
+RELEASED = (1, 5_000, 100_000)
+"""Of how many integers the lists are of which a task releases some, to see what that takes it."""
+
+
 @dataclass(frozen=True)
 class Overhead:
     """Producers at once, each of which gives so many values of so many integers."""
@@ -66,7 +70,9 @@ def overheads(*, quick: bool) -> list[Overhead]:
 
 
 def short(count: int) -> str:
-    """Return a number of integers as a row's name has it: 20k, 5M."""
+    """Return a number of integers as a row's name has it: 1, 20k, 5M."""
+    if count < 1000:
+        return str(count)
     return f"{count // MILLION}M" if count >= MILLION else f"{count // 1000}k"
 
 

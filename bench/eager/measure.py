@@ -19,10 +19,12 @@ from apps.common import layers, release
 from apps.common.spans import Span
 from bench.common.optional import load
 from bench.eager import applications
-from bench.eager.cases import LAZY, RAY, Overhead, Work
+from bench.eager.cases import LAZY, RAY, Overhead, Work, short
 
 ROUNDS_MAX = 1000
 ORDERS_SEED = 7
+
+SERIALISING = "serialising"
 
 PARTS = ("producer", "final", "ideal")
 """What a lazy run of an application tells besides its total."""
@@ -38,6 +40,16 @@ def overhead_arguments(
     """Return the arguments of the process that measures overheads, a row a case and contender."""
     listed = [asdict(case) for case in cases]
     return _arguments(workers, {"contenders": contenders, "cases": listed, "seconds": seconds})
+
+
+def cost_arguments(workers: int, integers: Sequence[int]) -> tuple[str, ...]:
+    """Return the arguments of the process that measures what a release takes its task."""
+    return _arguments(workers, {"costs": integers})
+
+
+def cost_row(integers: int) -> str:
+    """Return the name of the row of releases of a list of so many integers."""
+    return f"release_{short(integers)}"
 
 
 def overhead_row(case: Overhead, contender: str) -> str:
@@ -94,6 +106,17 @@ def overheads(workers: int, asked: dict[str, Any]) -> dict[str, float]:
     return found
 
 
+def costs(workers: int, asked: dict[str, Any]) -> dict[str, float]:
+    """Measure what releases take their task; seconds by row."""
+    ours = load("bench.eager.ours")
+    found: dict[str, float] = {}
+    with ours.session(workers):
+        for integers in asked["costs"]:
+            name = cost_row(integers)
+            found[name], found[f"{name}:{SERIALISING}"] = ours.release_cost(integers)
+    return found
+
+
 def work(workers: int, asked: dict[str, Any]) -> dict[str, float]:
     """Run an application once; seconds by row, of a lazy run its parts too."""
     contender = asked["contender"]
@@ -132,10 +155,13 @@ def spans_of(ran: release.Ran) -> list[tuple[str, float, float]]:
     return sorted((row(span) for span in ran.spans), key=lambda one: one[1])
 
 
+MEASURES = {"work": work, "costs": costs, "cases": overheads}
+
+
 def main(arguments: list[str]) -> int:
     """Measure what is asked for, and write the answer."""
     asked = json.loads(arguments[0])
-    measure = work if "work" in asked else overheads
+    measure = next(of for name, of in MEASURES.items() if name in asked)
     found = measure(asked["workers"], asked)
     Path(arguments[1]).write_text(json.dumps(found))
     return 0

@@ -12,6 +12,9 @@ import alongside as al
 from bench.eager import bodies
 from bench.eager.cases import LAZY, OURS, STREAM, Overhead
 
+RELEASES = 400
+"""How often a list is released."""
+
 
 def all_values(returns: int, integers: int) -> list[object]:
     """Return all values at the end."""
@@ -46,6 +49,13 @@ def in_turns(sources: list[Iterable[Any]]) -> Iterator[Any]:
     """Yield a value of each source, then the next of each: they have equally many."""
     for values in zip(*sources, strict=True):
         yield from values
+
+
+def release_cost(integers: int) -> tuple[float, float]:
+    """What releasing a list takes the task, and serialising it; seconds."""
+    values = al.task(returns=RELEASES + 2, name="release")(bodies.release_cost)
+    *_, taken, serialising = values(al.release, RELEASES, integers)
+    return taken.result(), serialising.result()
 
 
 @contextmanager

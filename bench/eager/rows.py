@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from bench.common.report import Row, Value
 from bench.common.sample import Sample, significant
-from bench.eager import applications
-from bench.eager.cases import LAZY, OURS, RAY, STREAM, Overhead, Work
+from bench.eager import applications, measure
+from bench.eager.cases import LAZY, OURS, RAY, RELEASED, STREAM, Overhead, Work
 
 Samples = Mapping[str, Mapping[str, Sample]]
 
 OVERHEAD_MAX = 1.02
 AHEAD_MAX = 1.0
+RELEASE_MAX_S = 30e-6
+"""What a release may take its task beside serialising the value."""
 NOT_RUN = Sample(note="not run")
 
 WORST = "worst_overhead"
@@ -54,6 +57,16 @@ def of_overhead(case: Overhead, samples: Samples) -> list[Row]:
     released = _row(case.name, samples, case.name, (LAZY, RAY), OVERHEAD_MAX, OURS)
     streamed = _row(f"{case.name}_stream", samples, case.name, (LAZY, RAY), None, STREAM)
     return [released, streamed]
+
+
+def of_release(integers: int, samples: Samples) -> Row:
+    """Return the row of what a release takes its task, over serialising the value and 30 us."""
+    name = measure.cost_row(integers)
+    taken = sample(samples, name, OURS)
+    serialising = sample(samples, f"{name}:{measure.SERIALISING}", OURS)
+    allowed = replace(serialising, values=tuple(v + RELEASE_MAX_S for v in serialising.values))
+    against: dict[str, Value] = {measure.SERIALISING: serialising.shown()}
+    return Row(name, "s", taken.shown(), against, ratio(taken, allowed), AHEAD_MAX)
 
 
 def of_work(work: Work, samples: Samples) -> list[Row]:
@@ -109,11 +122,13 @@ def all_rows(cases: Sequence[Overhead], works: Sequence[Work], samples: Samples)
         applied.append(total)
         others += rest
     totals = released + streamed + applied
+    taken = [of_release(integers, samples) for integers in RELEASED] if cases else []
     eager = {row.row: row.ratio for row in released + applied}
     ray = {row.row: vs_ray(row) for row in totals}
     return [
         *totals,
         *others,
+        *taken,
         worst(WORST, "ratio", eager, OVERHEAD_MAX),
         worst(WORST_STREAM, "ratio", {row.row: row.ratio for row in streamed}, None),
         worst(BEHIND, "ratio", ray, AHEAD_MAX),
