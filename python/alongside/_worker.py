@@ -250,6 +250,7 @@ class Body:
 
     def give(self, index: int, value: Any) -> bool:
         """Hands an output over before the end of the body. False: it was before."""
+        self.job.expect()
         packed = _packed(self.name, value, "released output {}", index)
         return self.job.release(index, packed)
 
@@ -395,6 +396,7 @@ class Producer(Body):
                 self.check_again()
                 return True
             if self.number >= self.skipped:
+                self.job.expect()
                 packed = _packed(self.name, value, "value {} of its stream", self.number)
                 waits, closed = self.job.yielded(self.number, packed)
                 del packed

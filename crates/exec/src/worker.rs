@@ -24,7 +24,7 @@ use crate::ring::{Consumer, Producer};
 use crate::sys::{self, Epoll, Linger, ON_END, ON_RING};
 use crate::wire::{Credit, FromWorker, Outcome, INLINE_BYTES_MAX};
 use crate::Turns;
-pub use run::{Allocation, Assignment, Function, Output, StoreFull};
+pub use run::{fits, Allocation, Asked, Assignment, Function, Output, StoreFull};
 pub(crate) use shared::{lock, Shared};
 use shared::{Inbox, Out, Queued, Waiter, BELL_TAG, LIFE_TAG};
 
@@ -155,10 +155,15 @@ impl Worker {
 
     /// Room for a value of `len` bytes; asks the driver for memory if it is long.
     pub fn output(&self, len: u64) -> Result<Output, StoreFull> {
-        if len <= INLINE_BYTES_MAX as u64 {
-            return Ok(Output::Inline(vec![0; len as usize]));
-        }
-        self.0.allocate(len).map(Output::Placed)
+        self.0.output(len)
+    }
+
+    /// Asks for the memory of a value of about `len` bytes before it is there; `None`: so short a
+    /// one needs none.
+    pub fn ask(&self, len: u64) -> Option<Asked> {
+        let is_long = len > INLINE_BYTES_MAX as u64;
+        let ask = || Asked { shared: self.0.clone(), request: self.0.ask(len), len, taken: false };
+        is_long.then(ask)
     }
 
     /// The run ended well. `outputs`: the returns, then the written inputs, [`Output::RELEASED`]

@@ -93,6 +93,33 @@ fn large_results_are_placed() {
 }
 
 #[test]
+fn memory_asked_for_ahead_is_used_where_it_fits_and_else_given_back() {
+    let mut driver = Driver::start(1);
+    assert_eq!(driver.next(), Got::Ready);
+    let numbers = |all: &[u64]| all.iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<_>>();
+    for (task, asked, len, is_used) in [
+        (1, 80_000, 80_000, true),
+        (2, 80_000, 70_000, true),
+        (3, 80_000, 69_999, false),
+        (4, 80_000, 80_001, false),
+        (5, 80_000, 100, false),
+        (6, 100, 80_000, true), // so little is not asked for
+    ] {
+        driver.send(task, 16, &numbers(&[asked, len]));
+        if !is_used {
+            assert!(matches!(driver.next(), Got::Free(_)), "task {task}");
+        }
+        assert_eq!(driver.next(), done(task, vec![vec![9; len as usize]]));
+    }
+    driver.send(7, 16, &numbers(&[80_000]));
+    assert!(matches!(driver.next(), Got::Free(_)), "no value came");
+    assert_eq!(driver.next(), done(7, Vec::new()));
+    driver.full_at = 0;
+    driver.send(8, 16, &numbers(&[80_000, 100]));
+    assert_eq!(driver.next(), done(8, vec![vec![9; 100]]));
+}
+
+#[test]
 fn a_full_store_is_told_to_the_task() {
     let mut driver = Driver::start(1);
     assert_eq!(driver.next(), Got::Ready);

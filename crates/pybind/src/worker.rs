@@ -9,7 +9,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList};
 use runtime::block::Layout;
 use runtime::exec::process::Kind;
 use runtime::exec::wire::{Blob, Credit, InputMode, INLINE_BYTES_MAX};
-use runtime::exec::worker::{Moved, Next, Output};
+use runtime::exec::worker::{fits, Asked, Moved, Next, Output};
 
 use crate::buffer::{parsed, parts, pickle, Buffer, Given, Owner};
 use crate::errors::{self, StoreFullError};
@@ -63,7 +63,8 @@ impl Worker {
             Next::Run(inner) => {
                 let worker = self.0.clone();
                 let inner = Mutex::new(inner);
-                Some(Bound::new(py, Assignment { worker, inner })?.into_any())
+                let ahead = Mutex::default();
+                Some(Bound::new(py, Assignment { worker, inner, ahead })?.into_any())
             }
             Next::ForgetFunction(id) => Some(id.into_pyobject(py)?.into_any()),
             Next::Granted(claim) => Some((claim,).into_pyobject(py)?.into_any()),
@@ -86,11 +87,33 @@ impl Worker {
 pub(crate) struct Assignment {
     worker: runtime::exec::worker::Worker,
     inner: Mutex<runtime::exec::worker::Assignment>,
+    ahead: Mutex<Ahead>,
+}
+
+/// The memory of the next value, asked for before it is serialised, while values are of one length.
+#[derive(Default)]
+struct Ahead {
+    asked: Option<Asked>,
+    last: u64,
+    is_steady: bool,
+}
+
+impl Ahead {
+    /// What was asked for, for a value of `len` bytes.
+    fn take(&mut self, len: u64) -> Option<Asked> {
+        self.is_steady = fits(self.last, len);
+        self.last = len;
+        self.asked.take()
+    }
 }
 
 impl Assignment {
     fn inner(&self) -> MutexGuard<'_, runtime::exec::worker::Assignment> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ahead(&self) -> MutexGuard<'_, Ahead> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn owner(&self, blob: Blob<'_>) -> Owner {
@@ -112,8 +135,13 @@ impl Assignment {
         let given = Given::new(buffers)?;
         let buffers = given.slices();
         let layout = Layout::new(data.len(), buffers.iter().map(|buffer| buffer.len()));
+        let len = layout.total() as u64;
+        let asked = self.ahead().take(len);
         let write = || {
-            let mut output = self.worker.output(layout.total() as u64)?;
+            let mut output = match asked {
+                Some(asked) => asked.output(len)?,
+                None => self.worker.output(len)?,
+            };
             layout.write(output.bytes_mut(), data, &buffers);
             Ok(output)
         };
@@ -225,6 +253,14 @@ impl Assignment {
             places.push((text.into_any().unbind(), limiter, path.written));
         }
         Ok(places)
+    }
+
+    /// A value will be handed over, and is serialised now: its memory is asked for meanwhile.
+    fn expect(&self) {
+        let mut ahead = self.ahead();
+        if ahead.is_steady && ahead.asked.is_none() {
+            ahead.asked = self.worker.ask(ahead.last);
+        }
     }
 
     /// Hands an output over before the end of the run. False: the run did so before.

@@ -11,7 +11,7 @@ use super::{Moved, EXIT_UNTOLD};
 use crate::claims::Claim;
 use crate::memory::Heap;
 use crate::sys;
-use crate::wire::{Blob, FromWorker, List, Outcome, Run, ToWorker};
+use crate::wire::{Blob, FromWorker, List, Outcome, Run, ToWorker, INLINE_BYTES_MAX};
 
 /// The object store has no room for a range that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,6 +273,47 @@ impl Drop for Allocation {
             self.shared.push(&FromWorker::Free { offset: self.offset });
         }
     }
+}
+
+/// Memory that was asked for before its value is there: the driver answers meanwhile. Given back
+/// if it is not used.
+pub struct Asked {
+    pub(super) shared: Arc<Shared>,
+    pub(super) request: u64,
+    pub(super) len: u64,
+    pub(super) taken: bool,
+}
+
+impl Asked {
+    /// Room for a value of `len` bytes: what was asked for if that is hardly longer, else as
+    /// [`Worker::output`](super::Worker::output).
+    pub fn output(mut self, len: u64) -> Result<Output, StoreFull> {
+        if len > INLINE_BYTES_MAX as u64 && fits(self.len, len) {
+            if let Some(mut allocation) = self.take() {
+                allocation.len = len;
+                return Ok(Output::Placed(allocation));
+            }
+        }
+        self.shared.output(len)
+    }
+
+    fn take(&mut self) -> Option<Allocation> {
+        self.taken = true;
+        self.shared.answer(self.request, self.len)
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if !self.taken && !self.shared.is_forked() {
+            drop(self.take());
+        }
+    }
+}
+
+/// Whether memory for `room` bytes does for `len`: no more than an eighth of it stays unused.
+pub fn fits(room: u64, len: u64) -> bool {
+    len <= room && room - len <= room / 8
 }
 
 /// The room for one value that goes to the driver: short ones in the record, others in the heap.

@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use super::run::{Allocation, Assignment, Body, Function, Numbers, StoreFull, Stretch};
+use super::run::{Allocation, Assignment, Body, Function, Numbers, Output, StoreFull, Stretch};
 use super::{Moved, EXIT_CORRUPT, EXIT_DRIVER_GONE, EXIT_FORKED};
 use crate::claims::Claim;
 use crate::memory::{Control, ControlRing, Heap};
@@ -25,7 +25,8 @@ use crate::process::Kind;
 use crate::ring::{Consumer, Flag, Producer};
 use crate::sys::{self, Epoll, Linger};
 use crate::wire::{
-    Blob, Credit, Ended, FromWorker, List, Outcome, Price, Run, ToWorker, RECORD_BYTES_MAX,
+    Blob, Credit, Ended, FromWorker, List, Outcome, Price, Run, ToWorker, INLINE_BYTES_MAX,
+    RECORD_BYTES_MAX,
 };
 
 pub(super) const BELL_TAG: u64 = 0;
@@ -336,16 +337,33 @@ impl Shared {
 }
 
 impl Shared {
+    /// Room for a value of `len` bytes; asks the driver for memory if it is long.
+    pub(super) fn output(self: &Arc<Self>, len: u64) -> Result<Output, StoreFull> {
+        if len <= INLINE_BYTES_MAX as u64 {
+            return Ok(Output::Inline(vec![0; len as usize]));
+        }
+        self.allocate(len).map(Output::Placed)
+    }
+
     pub(super) fn allocate(self: &Arc<Self>, len: u64) -> Result<Allocation, StoreFull> {
+        let request = self.ask(len);
+        self.answer(request, len).ok_or(StoreFull { bytes: len })
+    }
+
+    /// Asks the driver for memory; the number to take its answer by.
+    pub(super) fn ask(&self, len: u64) -> u64 {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
         self.push(&FromWorker::Alloc { request, bytes: len });
-        let offset = self
-            .wait_for(Waiter::Other, |inbox| inbox.answers.remove(&request))
-            .ok_or(StoreFull { bytes: len })?;
+        request
+    }
+
+    /// Waits for what the driver answers; `None`: it has no memory.
+    pub(super) fn answer(self: &Arc<Self>, request: u64, len: u64) -> Option<Allocation> {
+        let offset = self.wait_for(Waiter::Other, |inbox| inbox.answers.remove(&request))?;
         if !self.heap.contains(offset, len) {
             corrupt(&"the driver allocated a range that is not in the heap");
         }
-        Ok(Allocation { shared: self.clone(), offset, len, kept: false })
+        Some(Allocation { shared: self.clone(), offset, len, kept: false })
     }
 
     pub(super) fn end(

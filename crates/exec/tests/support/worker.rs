@@ -53,6 +53,20 @@ fn hang() -> ! {
     }
 }
 
+/// Asks for memory for as many bytes as the first number says; values of the lengths that follow.
+fn asked_for(worker: &Worker, lengths: &[u8]) -> Vec<Output> {
+    let (numbers, _) = lengths.as_chunks();
+    let mut numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
+    let mut asked = worker.ask(numbers.next().expect("the length to ask for"));
+    let value = |len| {
+        let output = asked.take().map_or_else(|| worker.output(len), |asked| asked.output(len));
+        let mut output = output.expect("room");
+        output.bytes_mut().fill(9);
+        output
+    };
+    numbers.map(value).collect()
+}
+
 fn wait_for_consumers(worker: &Worker, assignment: &mut Assignment) -> Vec<Output> {
     assert!(worker.stall(assignment), "it may make no more");
     while !matches!(worker.next(), Next::Granted(_)) {}
@@ -138,6 +152,7 @@ fn run(worker: &Worker, assignment: &mut Assignment) {
             vec![output(worker, &credit.granted.to_le_bytes())]
         }
         14 => wait_for_consumers(worker, assignment),
+        16 => asked_for(worker, &argument(worker, assignment)),
         15 => vec![fork(worker, &argument(worker, assignment))],
         other => unreachable!("no test has function {other}"),
     };
