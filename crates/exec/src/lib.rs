@@ -2,7 +2,7 @@
 //!
 //! In flow order: [`memory`] (what driver and workers share), [`ring`] (bytes from one process
 //! to another), [`wire`] (records in those bytes), [`claims`] (who may still take a task back),
-//! [`limiter`] (emulated bandwidth), [`process`] and [`poller`] (the driver's side), [`worker`]
+//! [`limiter`] (emulated bandwidth), [`mapped`] (pages that need no fault), [`process`] and [`poller`] (the driver's side), [`worker`]
 //! and its [`pins`](worker::View) (the worker's side).
 //!
 //! Nothing here knows what a task means: no scheduler, no Python, no policy.
@@ -10,6 +10,7 @@
 pub mod claims;
 pub mod exit;
 pub mod limiter;
+pub mod mapped;
 pub mod memory;
 pub mod native;
 mod pins;

@@ -321,7 +321,7 @@ impl Heap {
     }
 }
 
-const PAGE_BYTES: u64 = 4096;
+pub(crate) const PAGE_BYTES: u64 = 4096;
 
 fn prefault(mapping: &Mapping, offset: u64, len: u64, advice: libc::c_int) -> bool {
     let start = offset - offset % PAGE_BYTES;

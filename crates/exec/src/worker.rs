@@ -335,6 +335,7 @@ impl Inherited {
             pins: Mutex::new(Pins::default()),
             functions: Mutex::new(HashMap::new()),
             requests: AtomicU64::new(0),
+            mapped: Mutex::default(),
             forks: sys::forks(),
         })))
     }

@@ -19,6 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use super::run::{Allocation, Assignment, Body, Function, Numbers, Output, StoreFull, Stretch};
 use super::{Moved, EXIT_CORRUPT, EXIT_DRIVER_GONE, EXIT_FORKED};
 use crate::claims::Claim;
+use crate::mapped::Mapped;
 use crate::memory::{Control, ControlRing, Heap};
 use crate::pins::Pins;
 use crate::process::Kind;
@@ -31,6 +32,9 @@ use crate::wire::{
 
 pub(super) const BELL_TAG: u64 = 0;
 pub(super) const LIFE_TAG: u64 = 1;
+
+/// Memory for a value so long is mapped at once.
+const PREFAULT_BYTES_MIN: u64 = 64 << 10;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -141,6 +145,9 @@ pub(crate) struct Shared {
     pub(crate) pins: Mutex<Pins>,
     pub(super) functions: Mutex<HashMap<u64, Arc<Function>>>,
     pub(super) requests: AtomicU64,
+    /// Pages of the heap that this process wrote, as far as it knows: the driver gives memory back
+    /// without a word.
+    pub(super) mapped: Mutex<Mapped>,
     pub(super) forks: u64,
 }
 
@@ -362,6 +369,9 @@ impl Shared {
         let offset = self.wait_for(Waiter::Other, |inbox| inbox.answers.remove(&request))?;
         if !self.heap.contains(offset, len) {
             corrupt(&"the driver allocated a range that is not in the heap");
+        }
+        if len >= PREFAULT_BYTES_MIN && !lock(&self.mapped).set(offset, len) {
+            self.heap.prefault_write(offset, len);
         }
         Some(Allocation { shared: self.clone(), offset, len, kept: false })
     }

@@ -8,13 +8,13 @@
 
 mod allocator;
 pub mod block;
-mod mapped;
 
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+use exec::mapped::Mapped;
 use exec::memory::Heap;
 use exec::poller::Poller;
 use exec::process::Pool;
@@ -22,7 +22,6 @@ use parking_lot::Mutex;
 
 use crate::{copying, fork};
 use allocator::Allocator;
-use mapped::Mapped;
 
 /// Free memory beyond what may be retained that is let be, to give back much at once.
 const TRIM_SLACK_BYTES: u64 = 32 << 20;

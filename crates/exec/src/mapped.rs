@@ -3,11 +3,11 @@
 //! Mapping the pages of a range in one go is much quicker than one fault a page, but asking for
 //! pages that are mapped already costs nearly as much as a third of the copy itself.
 
-use super::allocator::PAGE_BYTES;
+use crate::memory::PAGE_BYTES;
 
 /// One bit a page, as far as pages were ever written.
 #[derive(Debug, Default)]
-pub(super) struct Mapped(Vec<u64>);
+pub struct Mapped(Vec<u64>);
 
 impl Mapped {
     fn words(offset: u64, len: u64) -> impl Iterator<Item = (usize, u64)> {
@@ -21,7 +21,7 @@ impl Mapped {
     }
 
     /// Notes that a range is mapped; `true`: all of it was.
-    pub(super) fn set(&mut self, offset: u64, len: u64) -> bool {
+    pub fn set(&mut self, offset: u64, len: u64) -> bool {
         let mut was = true;
         for (word, bits) in Self::words(offset, len) {
             if word >= self.0.len() {
@@ -34,7 +34,7 @@ impl Mapped {
     }
 
     /// Notes that the pages of a range are gone.
-    pub(super) fn clear(&mut self, offset: u64, len: u64) {
+    pub fn clear(&mut self, offset: u64, len: u64) {
         for (word, bits) in Self::words(offset, len) {
             if let Some(word) = self.0.get_mut(word) {
                 *word &= !bits;
