@@ -2,8 +2,8 @@
 //!
 //! In flow order: [`memory`] (what driver and workers share), [`ring`] (bytes from one process
 //! to another), [`wire`] (records in those bytes), [`claims`] (who may still take a task back),
-//! [`limiter`] (emulated bandwidth), [`mapped`] (pages that need no fault), [`process`] and [`poller`] (the driver's side), [`worker`]
-//! and its [`pins`](worker::View) (the worker's side).
+//! [`limiter`] (emulated bandwidth), [`mapped`] (pages that need no fault), [`process`] and
+//! [`poller`] (the driver's side), [`worker`] and its [`pins`](worker::View) (the worker's side).
 //!
 //! Nothing here knows what a task means: no scheduler, no Python, no policy.
 

@@ -55,8 +55,8 @@ fn hang() -> ! {
 
 /// Asks for memory for as many bytes as the first number says; values of the lengths that follow.
 fn asked_for(worker: &Worker, lengths: &[u8]) -> Vec<Output> {
-    let (numbers, _) = lengths.as_chunks();
-    let mut numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    let mut numbers = lengths.chunks_exact(8).map(number);
     let mut asked = worker.ask(numbers.next().expect("the length to ask for"));
     let value = |len| {
         let output = asked.take().map_or_else(|| worker.output(len), |asked| asked.output(len));
