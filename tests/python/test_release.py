@@ -385,6 +385,30 @@ def test_a_value_that_cannot_be_sent(session):
         al.wait(sends_a_lock()[1])
 
 
+def test_memory_asked_for_ahead_is_not_in_the_way_of_a_longer_value():
+    mib = 1 << 20
+
+    @al.task(returns=4)
+    def growing():
+        for size in (16, 16, 20, 1):
+            yield np.full(size * mib, size, np.uint8)
+
+    with al.Session(workers=1, memory=64 * mib):
+        values = growing()  # 53 MiB; with the 16 that were asked for there is no room for the 20
+        assert [len(value.result()) // mib for value in values] == [16, 16, 20, 1]
+
+
+def test_a_task_that_releases_its_value_has_still_changed_a_shared_array(session):
+    @al.task
+    def counting(counts: al.Concurrent, at):
+        counts[at] += 1
+        al.release(0, at)
+
+    counts = np.zeros(50_000, np.int64)
+    assert al.wait([counting(counts, at) for at in range(20)]) == list(range(20))
+    assert al.wait(counts).sum() == 20
+
+
 def test_memory_of_what_was_released_and_used_is_given_back_before_the_end(gate, tmp_path):
     @al.task(returns=40)
     def large(gate):

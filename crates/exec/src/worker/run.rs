@@ -294,7 +294,9 @@ impl Asked {
                 return Ok(Output::Placed(allocation));
             }
         }
-        self.shared.output(len)
+        let shared = Arc::clone(&self.shared);
+        drop(self); // first: there may not be room for both
+        shared.output(len)
     }
 
     fn take(&mut self) -> Option<Allocation> {

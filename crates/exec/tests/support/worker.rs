@@ -152,8 +152,8 @@ fn run(worker: &Worker, assignment: &mut Assignment) {
             vec![output(worker, &credit.granted.to_le_bytes())]
         }
         14 => wait_for_consumers(worker, assignment),
-        16 => asked_for(worker, &argument(worker, assignment)),
         15 => vec![fork(worker, &argument(worker, assignment))],
+        16 => asked_for(worker, &argument(worker, assignment)),
         other => unreachable!("no test has function {other}"),
     };
     worker.done(assignment, outputs, nothing).expect("room");

@@ -284,11 +284,9 @@ impl State {
             return Outcome::Done(Box::default());
         }
         let made = self.made(id);
-        let mut sizes = vec![0; self.sched.outputs(id).len()];
-        if values.is_empty() && made.iter().all(|(version, _)| !self.is_pending(*version)) {
-            return Outcome::Done(sizes.into()); // it has released them all
-        }
-        if made.len() != values.len() {
+        let has_released_all =
+            values.is_empty() && made.iter().all(|(version, _)| !self.is_pending(*version));
+        if !has_released_all && made.len() != values.len() {
             let text = format!(
                 "the worker gave {} values where {} were to come",
                 values.len(),
@@ -296,6 +294,7 @@ impl State {
             );
             return Outcome::Raised(runtime_error(&text));
         }
+        let mut sizes = vec![0; self.sched.outputs(id).len()];
         for ((version, number), value) in made.into_iter().zip(values) {
             sizes[number] = value.len() as u64;
             if !self.keep(version, value) {
