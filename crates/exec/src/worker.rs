@@ -24,7 +24,7 @@ use crate::ring::{Consumer, Producer};
 use crate::sys::{self, Epoll, Linger, ON_END, ON_RING};
 use crate::wire::{Credit, FromWorker, Outcome, INLINE_BYTES_MAX};
 use crate::Turns;
-pub use run::{fits, Allocation, Asked, Assignment, Function, Output, StoreFull};
+pub use run::{Ahead, Allocation, Asked, Assignment, Function, Output, StoreFull};
 pub(crate) use shared::{lock, Shared};
 use shared::{Inbox, Out, Queued, Waiter, BELL_TAG, LIFE_TAG};
 

@@ -9,7 +9,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList};
 use runtime::block::Layout;
 use runtime::exec::process::Kind;
 use runtime::exec::wire::{Blob, Credit, InputMode, INLINE_BYTES_MAX};
-use runtime::exec::worker::{fits, Asked, Moved, Next, Output};
+use runtime::exec::worker::{Ahead, Moved, Next, Output};
 
 use crate::buffer::{parsed, parts, pickle, Buffer, Given, Owner};
 use crate::errors::{self, StoreFullError};
@@ -88,23 +88,6 @@ pub(crate) struct Assignment {
     worker: runtime::exec::worker::Worker,
     inner: Mutex<runtime::exec::worker::Assignment>,
     ahead: Mutex<Ahead>,
-}
-
-/// The memory of the next value, asked for before it is serialised, while values are of one length.
-#[derive(Default)]
-struct Ahead {
-    asked: Option<Asked>,
-    last: u64,
-    is_steady: bool,
-}
-
-impl Ahead {
-    /// What was asked for, for a value of `len` bytes.
-    fn take(&mut self, len: u64) -> Option<Asked> {
-        self.is_steady = fits(self.last, len);
-        self.last = len;
-        self.asked.take()
-    }
 }
 
 impl Assignment {
@@ -257,10 +240,7 @@ impl Assignment {
 
     /// A value will be handed over, and is serialised now: its memory is asked for meanwhile.
     fn expect(&self) {
-        let mut ahead = self.ahead();
-        if ahead.is_steady && ahead.asked.is_none() {
-            ahead.asked = self.worker.ask(ahead.last);
-        }
+        self.ahead().expect(&self.worker);
     }
 
     /// Hands an output over before the end of the run. False: the run did so before.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use super::shared::{give_up, Shared};
-use super::{Moved, EXIT_UNTOLD};
+use super::{Moved, Worker, EXIT_UNTOLD};
 use crate::claims::Claim;
 use crate::memory::Heap;
 use crate::sys;
@@ -313,8 +313,33 @@ impl Drop for Asked {
     }
 }
 
+/// The memory of the next value of a run, asked for before it is serialised, while its values are
+/// of one length.
+#[derive(Default)]
+pub struct Ahead {
+    asked: Option<Asked>,
+    last: u64,
+    is_steady: bool,
+}
+
+impl Ahead {
+    /// A value will be handed over, and is serialised now.
+    pub fn expect(&mut self, worker: &Worker) {
+        if self.is_steady && self.asked.is_none() {
+            self.asked = worker.ask(self.last);
+        }
+    }
+
+    /// What was asked for, for a value of `len` bytes.
+    pub fn take(&mut self, len: u64) -> Option<Asked> {
+        self.is_steady = fits(self.last, len);
+        self.last = len;
+        self.asked.take()
+    }
+}
+
 /// Whether memory for `room` bytes does for `len`: no more than an eighth of it stays unused.
-pub fn fits(room: u64, len: u64) -> bool {
+fn fits(room: u64, len: u64) -> bool {
     len <= room && room - len <= room / 8
 }
 
