@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 _loads = pickle.loads
 _STATES = ("PENDING", "RUNNING", "FINISHED", "FINISHED", "CANCELLED_AND_NOTIFIED")
-_PENDING, _SENT, _DONE, _FAILED, _CANCELLED = range(5)
+_PENDING, _SENT, DONE, _FAILED, _CANCELLED = range(5)
 
 
 class Future(_native.Handle, concurrent.futures.Future[T]):

@@ -10,7 +10,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
 from alongside import _native, errors, releasing
-from alongside.future import Future
+from alongside.future import DONE, Future
 
 if TYPE_CHECKING:
     from alongside.task import Task
@@ -146,10 +146,6 @@ class Stream(Generic[T]):
     def __repr__(self) -> str:
         word = "cancelled" if self._cancelled else "over" if self._next is None else "open"
         return f"<Stream {self.name} {word}>"
-
-
-DONE = 2
-"""`Future.state()` of a value that is there."""
 
 
 class Events:
