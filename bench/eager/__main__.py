@@ -189,7 +189,7 @@ def print_table(console: Console, found: Sequence[report.Row]) -> None:
     for row in found:
         cells = [shown(row.against.get(name)) for name in (LAZY, "ideal", RAY)]
         if measure.SERIALISING in row.against:
-            cells[0] = shown(row.against[measure.SERIALISING])
+            cells[1] = shown(row.against[measure.SERIALISING])
         target = "" if row.target is None else f"<= {row.target:g}"
         reached = "" if row.ratio is None or row.target is None else "yes"
         over = "" if row.ratio is None else f"{row.ratio:.3f}"
