@@ -115,8 +115,8 @@ pub(super) struct Job {
     pub(super) ticket: Option<Arc<TicketState>>,
 }
 
-/// Writes that could begin, and will when the program pauses: its copies and the system's would
-/// halve each other's speed, and only its own are waited for.
+/// Writes that could begin, and will when the program pauses: the system's copies of them would
+/// take processors and memory from it, and only what it does itself is waited for.
 #[derive(Default)]
 struct Held {
     tasks: Vec<TaskId>,
@@ -217,7 +217,7 @@ impl State {
             ticket.left.fetch_add(1, Ordering::AcqRel);
         }
         let (label, ticket) = (label.clone(), ticket.cloned());
-        self.hold(&memory);
+        self.hold();
         let work = Work::Write { memory, done: 0 };
         let job = Job { file, offset, len, work, label, ticket };
         self.submit(job, Direction::Out);
@@ -225,13 +225,13 @@ impl State {
         Ok(())
     }
 
-    /// Holds the next write if nothing is under way, unless it costs its program no copy or others
-    /// are held for long. What is not held lets the others go.
-    fn hold(&mut self, memory: &Memory) {
+    /// Holds the next write if nothing is under way, unless others are held for long. What is not
+    /// held lets the others go.
+    fn hold(&mut self) {
         let is_busy = self.engine.in_flight() > 0 || !self.waiting.is_empty();
         let now = Instant::now();
         let first = self.held.written.map_or(now, |(first, _)| first);
-        if is_busy || memory.copied == 0 || now - first > HELD_MAX {
+        if is_busy || now - first > HELD_MAX {
             self.begin();
         } else {
             self.held.written = Some((first, now));

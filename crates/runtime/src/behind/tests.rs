@@ -440,23 +440,24 @@ fn a_program_that_never_pauses_is_not_waited_for() {
 }
 
 #[test]
-fn held_writes_begin_when_the_program_pauses_or_lends_its_bytes() {
+fn held_writes_begin_when_the_program_pauses_also_those_of_lent_bytes() {
     let (mut state, _nothing, file) = into_nothing();
-    write_copied(&mut state, file, 0);
-    while state.begin_after_pause().is_some() {
-        assert!(state.is_holding());
-    }
-    assert!(!state.is_holding());
-    end_all(&mut state);
-
     let mut lent = vec![1; 100];
-    write_copied(&mut state, file, 1);
-    assert!(state.is_holding());
-    // SAFETY: it outlives the write, and nobody changes it.
-    let memory = unsafe { state::Memory::lent(lent.as_mut_ptr(), lent.len()) };
-    state.submit_write(file, 0, memory, &label(), None).unwrap();
-    assert!(!state.is_holding());
-    end_all(&mut state);
+    for is_lent in [false, true] {
+        if is_lent {
+            // SAFETY: it outlives the write, and nobody changes it.
+            let memory = unsafe { state::Memory::lent(lent.as_mut_ptr(), lent.len()) };
+            state.submit_write(file, 0, memory, &label(), None).unwrap();
+        } else {
+            write_copied(&mut state, file, 0);
+        }
+        assert!(state.is_holding() && state.is_writing(file, &[(0, 1)]));
+        while state.begin_after_pause().is_some() {
+            assert!(state.is_holding());
+        }
+        assert!(!state.is_holding());
+        end_all(&mut state);
+    }
 }
 
 #[test]
