@@ -312,7 +312,9 @@ pub struct TokenClass {
 /// How many kinds of memory a file has, and which of them share free space in the plain driver:
 /// all metadata, and all data with the global heaps.
 pub const MEMORY_KINDS: usize = 7;
-pub const MEMORY_MAP: [c_int; MEMORY_KINDS] = [1, 1, 1, 3, 3, 1, 1];
+pub const MEMORY_MAP: [c_int; MEMORY_KINDS] = [1, 1, 1, MEMORY_DATA, MEMORY_DATA, 1, 1];
+/// `H5FD_MEM_DRAW`: values, those of global heaps too. What is written as any other is metadata.
+pub const MEMORY_DATA: c_int = 3;
 
 /// `H5FD_t` with room for what a later version may add: the library fills it, we do not look.
 #[repr(C)]

@@ -330,8 +330,13 @@ impl Ours {
     }
 
     /// Runs a small write here and now, if it disturbs nothing that is under way.
-    fn write_now(&self, size: usize, write: impl FnOnce() -> Status) -> Option<Status> {
-        if size >= self.settings.behind_bytes() {
+    fn write_now(
+        &self,
+        kind: c_int,
+        size: usize,
+        write: impl FnOnce() -> Status,
+    ) -> Option<Status> {
+        if size >= self.settings.behind_bytes(kind) {
             return None;
         }
         match self.opened {
@@ -397,7 +402,7 @@ unsafe extern "C" fn write(
     let ours = unsafe { of(file) };
     let end = address.checked_add(size as u64).filter(|end| *end <= ADDRESS_MAX);
     let plainly = || below!(ours, write(kind, list, address, size, buffer));
-    let status = ours.write_now(size, plainly).unwrap_or_else(|| {
+    let status = ours.write_now(kind, size, plainly).unwrap_or_else(|| {
         // SAFETY: HDF5's bytes, for as long as this call.
         let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), size) };
         let is_possible = end.is_some_and(|end| end <= len_max()) && size > 0;

@@ -17,7 +17,7 @@
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::sync::{Once, OnceLock};
 
-use crate::abi::{Id, Ptr, Status, Text, DEFAULT, DONE, FAILED, NATIVE_CONNECTOR};
+use crate::abi::{Id, Ptr, Status, Text, DEFAULT, DONE, FAILED, MEMORY_DATA, NATIVE_CONNECTOR};
 use crate::library::{self, Library};
 use crate::{errors, python, stack};
 use runtime::storage::parse_bytes;
@@ -27,6 +27,8 @@ pub const LIMIT_BYTES: usize = 1 << 30;
 
 /// Writes from this size on go behind the program, unless it says otherwise.
 const BEHIND_BYTES: usize = 64 << 10;
+/// HDF5 writes metadata when it is told to flush or close, and that waits for them in any case.
+const BEHIND_METADATA_BYTES: usize = 1 << 20;
 
 /// What is said where buffers are not lent.
 const NOT_LENT: &str = "a limit of 0 is not taken from a Python program, whose libraries write \
@@ -71,9 +73,10 @@ impl Settings {
             .then_some("ALONGSIDE_HDF5_LIMIT cannot be read")
     }
 
-    /// The size from which on writes go behind the program.
-    pub fn behind_bytes(&self) -> usize {
-        self.behind_bytes.unwrap_or(BEHIND_BYTES)
+    /// The size from which on writes of this kind of memory go behind the program.
+    pub fn behind_bytes(&self, kind: c_int) -> usize {
+        let usual = if kind == MEMORY_DATA { BEHIND_BYTES } else { BEHIND_METADATA_BYTES };
+        self.behind_bytes.unwrap_or(usual)
     }
 }
 
@@ -365,7 +368,7 @@ unsafe fn of_said(library: &Library, said: &Said<'_>) -> Result<Info, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse, Said, Settings};
+    use super::{parse, Said, Settings, MEMORY_DATA};
 
     #[test]
     fn a_string_says_what_is_below_and_the_settings() {
@@ -379,6 +382,14 @@ mod tests {
         ] {
             assert_eq!(parse(text), wanted);
         }
+    }
+
+    #[test]
+    fn metadata_go_behind_the_program_only_if_there_is_much_of_it_or_it_is_said() {
+        let sizes = |settings: Settings| [MEMORY_DATA, 0].map(|kind| settings.behind_bytes(kind));
+        assert_eq!(sizes(Settings::default()), [64 << 10, 1 << 20]);
+        let all = Settings { behind_bytes: Some(1), ..Settings::default() };
+        assert_eq!(sizes(all), [1, 1]);
     }
 
     #[test]

@@ -35,7 +35,8 @@ def connector(
         limit: bytes of one file that may be copied and not written yet, such as ``"2GB"``; more
             waits. None: 1 GiB, or what ``ALONGSIDE_HDF5_LIMIT`` says. 0: nothing is copied, and
             the program does not change a buffer before it has waited. Not of a Python program.
-        behind: writes from so many bytes on go behind the program. None: 64 KiB.
+        behind: writes from so many bytes on go behind the program. None: 64 KiB, 1 MiB of what
+            HDF5 writes about the data.
         lend: a limit of 0 holds in a Python program, too. All arrays that it writes are
             C-contiguous, of the type of their dataset, and kept until it has waited: h5py makes
             copies of others, and frees them at once.
