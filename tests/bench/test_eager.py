@@ -139,18 +139,22 @@ def test_the_ideal_is_the_producer_and_the_last_consumers_or_all_work():
     assert parts._replace(consumers_s=19.0).ideal_s == 20.0 / 2 + 3.0
 
 
-def test_contenders_run_in_turns_for_their_time_and_at_least_once():
+def test_contenders_run_in_turns_for_their_time_and_often_enough_unless_that_takes_long():
     order = []
 
     def run(name, seconds):
         return lambda: order.append(name) or seconds
 
     runs = {"lazy": run("lazy", 5.0), "eager": run("eager", 3.0)}
-    assert measure.repeated(runs, 1.0) == {"lazy": 5.0, "eager": 3.0}
-    assert measure.repeated(runs, 5.0) == {"lazy": 5.0, "eager": 3.0}
-    assert order == ["lazy", "eager"] * 2 + ["eager", "lazy"]  # drawn, the same each time
+    counts = {0.1: 1, 1.0: 3, 5.0: measure.ROUNDS_MIN, 60.0: 15}
+    for seconds, rounds in counts.items():
+        order.clear()
+        assert measure.repeated(runs, seconds) == {"lazy": 5.0, "eager": 3.0}
+        assert len(order) == 2 * rounds
+    turns = [order[at : at + 2] for at in range(0, len(order), 2)]
+    order.clear()
     measure.repeated(runs, 60.0)
-    turns = [order[at : at + 2] for at in range(6, len(order), 2)]
+    assert order == [name for turn in turns for name in turn], "drawn, the same each time"
     assert ["lazy", "eager"] in turns
     assert ["eager", "lazy"] in turns
     assert all(set(turn) == {"lazy", "eager"} for turn in turns)
