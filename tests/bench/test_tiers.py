@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -228,12 +229,20 @@ def test_impossible_options_are_refused(bad, capsys):
     assert capsys.readouterr().err
 
 
-def test_the_command_measures_the_baseline_and_writes_its_files(tmp_path, capsys):
+@pytest.fixture
+def memory(monkeypatch):
+    """A folder in memory that only this run uses."""
+    with tempfile.TemporaryDirectory(dir=bench.MEMORY) as folder:
+        monkeypatch.setattr(bench, "MEMORY", Path(folder))
+        yield bench.MEMORY
+
+
+def test_the_command_measures_the_baseline_and_writes_its_files(tmp_path, memory, capsys):
     only = ["--applications", "align", "--policies", "fcfs"]
     assert bench.main(["--quick", *only, "--out", str(tmp_path)]) == 0
     found = {row["row"]: row for row in json.loads((tmp_path / "tiers.json").read_text())}
     assert found["align_total_fcfs"]["against"]["baseline"] > 0
     assert (tmp_path / "tiers.png").exists()
     assert not (tmp_path / "tiers").exists()
-    assert not list(Path("/dev/shm").glob("alongside-tiers-*"))
+    assert not list(memory.iterdir())
     assert "slow layer alone" in capsys.readouterr().out

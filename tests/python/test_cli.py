@@ -262,7 +262,7 @@ def test_a_forked_child_leaves_the_sessions_of_the_script_alone(app):
         "al.task(abs)(-1).result()\n"
         "child = os.fork()\n"
         "if child:\n"
-        "    print(os.waitpid(child, 0)[1])\n"
+        "    print(os.waitpid(child, 0)[1], flush=True)\n"
         "else:\n"
         "    s = al.Session(workers=1)\n"
         "s.submit(print, 'ran')\n"

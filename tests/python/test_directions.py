@@ -155,12 +155,9 @@ def test_concurrent_tasks_run_at_the_same_time(session, tmp_path):
 
     @al.task
     def meet(array: al.Concurrent, index, mine, other):
-        import os
-
         other.send("here")
         with open(mine.path) as file:
             array[index] = len(file.readline())
-        os.sync()
 
     array = np.zeros(2)
     meet(array, 0, first, second)
