@@ -79,14 +79,13 @@ def _arguments(workers: int, asked: dict[str, Any]) -> tuple[str, ...]:
 def repeated(runs: Mapping[str, Callable[[], float]], seconds: float) -> dict[str, float]:
     """Return the median of each of these, run in turns for about `seconds` each, at least once.
 
-    What takes too long for `ROUNDS_MIN` rounds in that time gets more of it. Each round has an order of its own: what a run leaves to be tidied falls on the one after it.
+    What takes too long for `ROUNDS_MIN` rounds in that time gets more of it. Each round has an
+    order of its own: what a run leaves to be tidied falls on the one after it.
     """
     values: dict[str, list[float]] = {name: [] for name in runs}
     order, orders = list(runs), random.Random(ORDERS_SEED)
     spent, rounds, usual = 0.0, 0, seconds * len(runs)
-    while rounds < ROUNDS_MAX and (
-        spent < usual or (rounds < ROUNDS_MIN and spent < usual * LONG)
-    ):
+    while rounds < ROUNDS_MAX and (spent < usual or (rounds < ROUNDS_MIN and spent < usual * LONG)):
         rounds += 1
         orders.shuffle(order)
         for name in order:
