@@ -152,6 +152,7 @@ def test_contenders_run_in_turns_for_their_time_and_often_enough_unless_that_tak
         assert measure.repeated(runs, seconds) == {"lazy": 5.0, "eager": 3.0}
         assert len(order) == 2 * rounds
     turns = [order[at : at + 2] for at in range(0, len(order), 2)]
+    assert turns[:2] == [["lazy", "eager"], ["eager", "lazy"]]
     order.clear()
     measure.repeated(runs, 60.0)
     assert order == [name for turn in turns for name in turn], "drawn, the same each time"
