@@ -254,6 +254,7 @@ pub fn flushed(container: &Container, status: Status, is_flush: bool) -> Status 
     if status < 0 || !is_flush {
         return status;
     }
+    opened::flushes();
     let files = container.files.lock().clone();
     let files = Some(files.as_slice()).filter(|files| !files.is_empty());
     match driver::told(container.hdf5, opened::drain(Some(container.hdf5), files)) {

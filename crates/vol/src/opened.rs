@@ -150,6 +150,13 @@ pub fn drain(library: Option<&Library>, keys: Option<&[Key]>) -> Result<(), Vec<
     }
 }
 
+/// The program flushes its files: what is written goes on to the device as soon as it pauses.
+pub fn flushes() {
+    if let (false, Ok(behind)) = (behind::is_child(), behind::global()) {
+        behind.flushes();
+    }
+}
+
 /// Waits until all of these files is written; what went wrong they have still to tell.
 pub fn settle(library: &Library, keys: &[Key]) {
     for file in found(Some(library), Some(keys)) {

@@ -19,7 +19,7 @@
 //! - *Errors*: a failed write is kept with its file until `drain` takes it, once. Until then a
 //!   read that overlaps it fails with the same cause; those that do not go on.
 //! - *Device*: pieces are handed to the device as soon as the system has them (`sync_file_range`),
-//!   so that a later flush finds them there.
+//!   so that a later flush finds them there. In a pause what the device keeps in a cache follows.
 //! - *fork*: everything is drained before; a child has no thread of ours, and there every write is
 //!   refused ([`Refused::Child`]) for the caller to do by itself.
 //!
@@ -27,6 +27,7 @@
 //! dependencies, not its objects, is ours.
 
 mod blocks;
+mod device;
 mod fetch;
 mod state;
 mod thread;
@@ -153,7 +154,10 @@ struct Shared {
     orphaned: AtomicBool,
     /// Wakes the thread.
     bell: Arc<Bell>,
-    /// The thread ends.
+    /// Wakes the one that follows bytes to the device; whether it was to be had.
+    device_bell: Bell,
+    has_device_thread: OnceLock<bool>,
+    /// The threads end.
     is_over: AtomicBool,
 }
 
@@ -181,6 +185,8 @@ impl WriteBehind {
             changed: Condvar::new(),
             orphaned: AtomicBool::new(false),
             bell,
+            device_bell: Bell::default(),
+            has_device_thread: OnceLock::new(),
             is_over: AtomicBool::new(false),
         });
         thread::start(&shared)?;
@@ -373,7 +379,10 @@ impl WriteBehind {
         let answer = read();
         let mut state = self.shared.state.lock();
         state.end_read(task);
+        let is_device_due = std::mem::take(&mut state.is_device_due);
+        drop(state);
         self.shared.changed.notify_all();
+        device::ring(&self.shared, is_device_due);
         Ok(answer)
     }
 
@@ -414,6 +423,12 @@ impl WriteBehind {
     /// What was read of a file ahead is of no use any more: it is not handed over.
     pub fn drop_fetched(&self, file: FileId) {
         self.shared.state.lock().drop_fetched(file, 0, u64::MAX);
+    }
+
+    /// The program flushes: it will ask for its bytes to be on the device, perhaps by an `fsync` of
+    /// its own. From now on they are brought there as soon as it pauses.
+    pub fn flushes(&self) {
+        self.shared.state.lock().is_flushing = true;
     }
 
     /// Waits until nothing of a file is under way.
@@ -485,13 +500,16 @@ impl WriteBehind {
     ///
     /// As of [`WriteBehind::drain`].
     pub fn forget(&self, file: FileId) -> Result<(), Vec<Failed>> {
-        let drained = self.drain(file);
         let mut state = self.shared.state.lock();
-        while !self.is_orphaned() && !state.is_still(file) {
+        while !self.is_orphaned() && !(state.leave_device(file) & state.is_still(file)) {
             self.wait(&mut state, None);
         }
+        let failures = state.take_failures(file);
         state.remove(file);
-        drained
+        match failures.is_empty() {
+            true => Ok(()),
+            false => Err(failures),
+        }
     }
 
     /// A failure was told elsewhere: `drain` tells nothing of that write again.
@@ -532,6 +550,7 @@ impl Drop for WriteBehind {
         self.shared.state.lock().begin();
         self.shared.is_over.store(true, Ordering::Release);
         self.shared.bell.ring();
+        self.shared.device_bell.ring();
     }
 }
 

@@ -11,6 +11,7 @@ use graph::{Access, DatumId, DatumKind, Direction, Graph, Region, Span, Target, 
 use ops::{Answer, Buffer, Errno, Op};
 
 use super::blocks::{Block, Blocks, Room};
+use super::device::Device;
 use super::fetch::Fetched;
 use super::{Failed, FileId, Label, Refused, Rules, TicketState};
 use crate::copying::copy_past_the_caches;
@@ -95,6 +96,22 @@ pub(super) struct File {
     has_failed: bool,
     /// Calls that change it by themselves just now: nothing may be read ahead meanwhile.
     changing: usize,
+    pub(super) device: Device,
+}
+
+impl File {
+    pub(super) fn fd(&self) -> RawFd {
+        self.fd
+    }
+
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Whether nothing of it is under way.
+    pub(super) fn is_still(&self) -> bool {
+        self.tasks == 0
+    }
 }
 
 pub(super) enum Work {
@@ -143,6 +160,10 @@ pub(super) struct State {
     copied: usize,
     /// Threads that fork and wait until nothing is under way: nothing is taken meanwhile.
     pub(super) forks: usize,
+    /// A file has become quiet that should go on to its device.
+    pub(super) is_device_due: bool,
+    /// The program has flushed, and will again.
+    pub(super) is_flushing: bool,
 }
 
 impl State {
@@ -160,6 +181,8 @@ impl State {
             next_file: 0,
             copied: 0,
             forks: 0,
+            is_device_due: false,
+            is_flushing: false,
         }
     }
 
@@ -169,8 +192,19 @@ impl State {
         let name = Arc::from(name);
         let (datum, tasks, copied, failures) = (None, 0, 0, Vec::new());
         let (has_failed, fetched, changing) = (false, Fetched::default(), 0);
-        let file =
-            File { fd, name, rules, datum, tasks, copied, failures, has_failed, fetched, changing };
+        let file = File {
+            fd,
+            name,
+            rules,
+            datum,
+            tasks,
+            copied,
+            failures,
+            fetched,
+            has_failed,
+            changing,
+            device: Device::default(),
+        };
         self.files.insert(id, file);
         id
     }
@@ -415,8 +449,10 @@ impl State {
             match self.is_over(task, result) {
                 Ok(false) => self.waiting.push_back(task),
                 Ok(true) => {
+                    let Job { file, offset, len, .. } = self.jobs[&task];
                     self.graph.finish(task, &[], 0);
                     self.close(task);
+                    self.note_written(file, offset, len);
                 }
                 Err(errno) => {
                     self.fail(task, errno);
@@ -484,6 +520,7 @@ impl State {
             // What was written needs no remembering: nothing is left to be put in order.
             let datum = file.datum.take().expect("a file with tasks has a datum");
             self.graph.drop_datum(datum);
+            self.is_device_due |= file.device.is_enough();
         }
         job
     }
@@ -526,7 +563,7 @@ impl State {
 
     /// Whether nothing of a file is under way, also nothing that is read ahead.
     pub(super) fn is_still(&self, file: FileId) -> bool {
-        self.files.get(&file).is_none_or(|file| file.tasks == 0)
+        self.files.get(&file).is_none_or(File::is_still)
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -552,7 +589,9 @@ impl State {
     }
 
     pub(super) fn take_failures(&mut self, file: FileId) -> Vec<Failed> {
-        self.files.get_mut(&file).map_or(Vec::new(), |file| std::mem::take(&mut file.failures))
+        let Some(entry) = self.files.get_mut(&file) else { return Vec::new() };
+        let failures = std::mem::take(&mut entry.failures);
+        failures.into_iter().chain(entry.device.take_failure()).collect()
     }
 
     pub(super) fn forget_failure(&mut self, file: FileId, told: &Failed) {

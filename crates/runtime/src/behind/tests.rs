@@ -13,7 +13,7 @@ use super::*;
 
 const FILE_BYTES: usize = 20_000;
 
-fn new_file() -> File {
+pub(super) fn new_file() -> File {
     let dir = std::env::temp_dir();
     let flags = libc::O_TMPFILE;
     use std::os::unix::fs::OpenOptionsExt;

@@ -16,7 +16,7 @@ use engine::Completion;
 use exec::native::thread::without_signals;
 use parking_lot::{Condvar, Mutex};
 
-use super::{blocks, Shared, GLOBAL, IDLE_S_MAX};
+use super::{blocks, device, Shared, GLOBAL, IDLE_S_MAX};
 
 /// Pieces of at least this size are handed to the device at once.
 const PUSHED_BYTES_MIN: u64 = 256 << 10;
@@ -38,7 +38,7 @@ impl Bell {
     }
 
     /// Sleeps until it is rung, or the time is up (`None`: never).
-    fn sleep(&self, timeout: Option<Duration>) {
+    pub(super) fn sleep(&self, timeout: Option<Duration>) {
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut is_rung = self.is_rung.lock();
         while !*is_rung {
@@ -79,7 +79,7 @@ pub(super) fn helped<E: Send>(work: impl Fn() -> Result<(), E> + Sync) -> Result
     })
 }
 
-fn run(shared: &Shared) {
+fn run(shared: &Arc<Shared>) {
     let mut done = Vec::new();
     let mut timeout = None;
     loop {
@@ -92,7 +92,7 @@ fn run(shared: &Shared) {
 }
 
 /// Ends what has been done; how long there is nothing else to do (`None`: until the bell rings).
-fn look(shared: &Shared, done: &mut Vec<Completion>) -> Option<Duration> {
+fn look(shared: &Arc<Shared>, done: &mut Vec<Completion>) -> Option<Duration> {
     loop {
         let mut state = shared.state.lock();
         state.poll(done);
@@ -116,8 +116,12 @@ fn look(shared: &Shared, done: &mut Vec<Completion>) -> Option<Duration> {
             // ended, and numbers. A hint: who flushes finds what goes wrong.
             unsafe { libc::sync_file_range(fd, offset, len, libc::SYNC_FILE_RANGE_WRITE) };
         }
-        shared.state.lock().end(done);
+        let mut state = shared.state.lock();
+        state.end(done);
+        let is_device_due = std::mem::take(&mut state.is_device_due);
+        drop(state);
         shared.changed.notify_all();
+        device::ring(shared, is_device_due);
     }
 }
 

@@ -1,0 +1,374 @@
+//! What is written goes on to the device while its program pauses.
+//!
+//! A file system that has bytes, and a device that has been given them, may both keep them in a
+//! cache: an `fsync` by the program waits for that. So a thread has them written to the end, range
+//! by range, and then the device's cache (`fdatasync`), when the program has paused: for a moment
+//! if it flushes its files, for long if it does not, since its close, or its end, would wait for
+//! what goes on in the kernel, and it may never ask.
+//!
+//! A close ends this between two ranges: it waits for one of them, or the device's cache, at most.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use exec::native::thread::without_signals;
+use ops::Errno;
+
+use super::state::State;
+use super::{Failed, FileId, Label, Shared, PIECE_BYTES_MAX};
+
+/// For less, who syncs waits as long as for nothing.
+const BYTES_MIN: u64 = 1 << 20;
+
+/// A file that nothing was written to for so long is left alone by its program for a while. One
+/// that syncs a file itself, right after its flush, finds nobody who does the same.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The same of a program that has not flushed yet: longer than most devices take for their cache,
+/// so few programs end meanwhile.
+const LONG_PAUSE: Duration = Duration::from_millis(250);
+
+/// Bytes of one file on their way to the device.
+#[derive(Default)]
+pub(super) struct Device {
+    /// What was written since the last time, in ranges (first, end).
+    ranges: Vec<(u64, u64)>,
+    /// When the last of it was.
+    written: Option<Instant>,
+    /// The thread has its descriptor.
+    is_under_way: bool,
+    /// It will be closed.
+    is_left: bool,
+    /// What the device did not take.
+    failure: Option<Failed>,
+}
+
+/// Ranges of a file for the thread.
+struct Sync {
+    file: FileId,
+    fd: RawFd,
+    ranges: Vec<(u64, u64)>,
+}
+
+/// What there is to do.
+enum Due {
+    Now(Sync),
+    /// After so long.
+    Later(Duration),
+    Nothing,
+}
+
+impl Device {
+    /// Whether it is worth the thread's while.
+    pub(super) fn is_enough(&self) -> bool {
+        self.ranges.iter().map(|(first, end)| end - first).sum::<u64>() >= BYTES_MIN
+    }
+
+    /// What the device did not take; told once.
+    pub(super) fn take_failure(&mut self) -> Option<Failed> {
+        self.failure.take()
+    }
+}
+
+impl State {
+    /// The file system has all of a piece.
+    pub(super) fn note_written(&mut self, file: FileId, offset: u64, len: u64) {
+        let file = self.files.get_mut(&file).expect("a file outlives its tasks");
+        let Device { ranges, written, .. } = &mut file.device;
+        match ranges.last_mut().filter(|(_, end)| *end == offset) {
+            Some((_, end)) => *end += len,
+            None => ranges.push((offset, offset + len)),
+        }
+        *written = Some(Instant::now());
+        self.is_device_due |= file.is_still() && file.device.is_enough();
+    }
+
+    /// What the thread should do.
+    fn due(&mut self) -> Due {
+        let pause = if self.is_flushing { PAUSE } else { LONG_PAUSE };
+        let mut soonest = None;
+        for (id, file) in &mut self.files {
+            let (fd, is_still, device) = (file.fd(), file.is_still(), &mut file.device);
+            let is_wanted = is_still && !device.is_left && device.is_enough();
+            let Some(at) = device.written.filter(|_| is_wanted) else { continue };
+            let left = pause.saturating_sub(at.elapsed());
+            if left.is_zero() {
+                device.is_under_way = true;
+                let ranges = std::mem::take(&mut device.ranges);
+                return Due::Now(Sync { file: *id, fd, ranges });
+            }
+            soonest = Some(soonest.map_or(left, |other: Duration| other.min(left)));
+        }
+        soonest.map_or(Due::Nothing, Due::Later)
+    }
+
+    /// Whether the thread should go on with a file.
+    fn goes_on(&self, file: FileId) -> bool {
+        self.files.get(&file).is_some_and(|file| !file.device.is_left)
+    }
+
+    /// Whether the program still pauses: `fdatasync` would wait for what it writes now.
+    fn still_pauses(&self, file: FileId) -> bool {
+        let pauses = |file: &super::state::File| file.is_still() && file.device.ranges.is_empty();
+        self.goes_on(file) && self.files.get(&file).is_some_and(pauses)
+    }
+
+    /// The thread has done what it could: all of it, or a part.
+    fn end_sync(&mut self, mut sync: Sync, answer: io::Result<bool>) {
+        let file = self.files.get_mut(&sync.file).expect("it waits for this before it goes");
+        file.device.is_under_way = false;
+        match answer {
+            Ok(true) => {}
+            Ok(false) => {
+                sync.ranges.append(&mut file.device.ranges);
+                file.device.ranges = sync.ranges;
+            }
+            Err(why) => {
+                let errno = why.raw_os_error().filter(|errno| is_loss(*errno));
+                let name = file.name().clone();
+                file.device.failure = errno.map(|errno| sync.failed(name, Errno(errno)));
+            }
+        }
+    }
+
+    /// A file will be closed: what has not reached the device is left to the system. Whether the
+    /// descriptor may be closed now.
+    pub(super) fn leave_device(&mut self, file: FileId) -> bool {
+        self.files.get_mut(&file).is_none_or(|file| {
+            file.device.is_left = true;
+            !file.device.is_under_way
+        })
+    }
+}
+
+impl Sync {
+    fn failed(&self, file: Arc<str>, errno: Errno) -> Failed {
+        let offset = self.ranges.iter().map(|(first, _)| *first).min().unwrap_or(0);
+        let end = self.ranges.iter().map(|(_, end)| *end).max().unwrap_or(0);
+        let label = Label { operation: "on the way to the device", object: None };
+        Failed { file, offset, len: end - offset, label: Arc::new(label), errno }
+    }
+}
+
+/// Whether bytes are lost. Otherwise the file is of a kind that is not synced.
+fn is_loss(errno: i32) -> bool {
+    matches!(errno, libc::EIO | libc::ENOSPC | libc::EDQUOT)
+}
+
+/// Has the thread look at a file that has become quiet, and starts it before. Where the system has
+/// no thread left, who syncs waits for itself.
+pub(super) fn ring(shared: &Arc<Shared>, is_due: bool) {
+    if is_due && *shared.has_device_thread.get_or_init(|| start(shared).is_ok()) {
+        shared.device_bell.ring();
+    }
+}
+
+fn start(shared: &Arc<Shared>) -> io::Result<()> {
+    let shared = shared.clone();
+    let run = move || run(&shared);
+    let builder = thread::Builder::new().name("alongside-sync".into());
+    without_signals(|| builder.spawn(run))?;
+    Ok(())
+}
+
+fn run(shared: &Shared) {
+    let mut timeout = None;
+    loop {
+        shared.device_bell.sleep(timeout);
+        if shared.is_over.load(Ordering::Acquire) {
+            break;
+        }
+        timeout = loop {
+            let due = shared.state.lock().due();
+            match due {
+                Due::Now(sync) => {
+                    let answer = to_device(shared, &sync);
+                    shared.state.lock().end_sync(sync, answer);
+                    shared.changed.notify_all();
+                }
+                Due::Later(left) => break Some(left),
+                Due::Nothing => break None,
+            }
+        };
+    }
+}
+
+/// Has a file's ranges written to the end; whether they are.
+fn to_device(shared: &Shared, sync: &Sync) -> io::Result<bool> {
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    for &(first, end) in &sync.ranges {
+        for at in (first..end).step_by(PIECE_BYTES_MAX) {
+            if !shared.state.lock().goes_on(sync.file) {
+                return Ok(false);
+            }
+            let len = (end - at).min(PIECE_BYTES_MAX as u64);
+            // SAFETY: a descriptor, which is open until the file is forgotten, and numbers.
+            succeeded(unsafe { libc::sync_file_range(sync.fd, at as i64, len as i64, flags) })?;
+        }
+    }
+    if !shared.state.lock().still_pauses(sync.file) {
+        return Ok(false);
+    }
+    // SAFETY: as above.
+    succeeded(unsafe { libc::fdatasync(sync.fd) })?;
+    Ok(true)
+}
+
+fn succeeded(status: i32) -> io::Result<()> {
+    match status {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use engine::{Options, Prefer};
+
+    use super::super::tests::new_file;
+    use super::super::{Rules, WriteBehind};
+    use super::*;
+
+    const MANY: usize = 2 << 20;
+
+    /// A file that has so many bytes on their way.
+    fn with_bytes(state: &mut State, len: u64) -> FileId {
+        let file = state.add(-1, "f", Rules { limit_bytes: 1 });
+        state.note_written(file, 0, len);
+        file
+    }
+
+    fn state() -> State {
+        let options = Options { depth: 8, prefer: Prefer::Threads, threads: 1 };
+        State::new(engine::open(&options).unwrap())
+    }
+
+    fn due_now(state: &mut State) -> Sync {
+        loop {
+            match state.due() {
+                Due::Now(sync) => return sync,
+                Due::Later(_) => {}
+                Due::Nothing => panic!("something is due"),
+            }
+        }
+    }
+
+    /// Waits until everything of a file has been followed, and takes what went wrong.
+    fn followed(behind: &WriteBehind, file: FileId) -> Option<Failed> {
+        let mut state = behind.lock_when_settled(file);
+        loop {
+            let device = &mut state.files.get_mut(&file).unwrap().device;
+            if device.ranges.is_empty() && !device.is_under_way {
+                return device.take_failure();
+            }
+            behind.wait(&mut state, None);
+        }
+    }
+
+    #[test]
+    fn what_is_written_goes_on_to_the_device_in_a_pause_whether_the_program_flushes_or_not() {
+        for flushes in [true, false] {
+            let (behind, on_disk) = (WriteBehind::new().unwrap(), new_file());
+            let file = behind.add(on_disk.as_raw_fd(), "f", Rules { limit_bytes: 1 << 30 });
+            if flushes {
+                behind.flushes();
+            }
+            for step in 0..3 {
+                let offset = step * MANY as u64;
+                behind.write(file, offset, &vec![1; MANY], &Arc::default(), None).unwrap();
+                assert_eq!(followed(&behind, file), None);
+            }
+            assert_eq!(behind.forget(file), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_read_that_ends_after_the_writes_that_it_waited_for_holds_nothing_back() {
+        let (behind, on_disk) = (WriteBehind::new().unwrap(), new_file());
+        let file = behind.add(on_disk.as_raw_fd(), "f", Rules { limit_bytes: 1 << 30 });
+        behind.write(file, 0, &vec![1; MANY], &Arc::default(), None).unwrap();
+        let during = behind.read(file, 5, 1, || {
+            let state = behind.shared.state.lock();
+            (state.is_writing(file, &[(0, MANY as u64)]), state.is_device_due)
+        });
+        assert_eq!(during, Ok((false, false)), "its turn is not over yet");
+        assert_eq!(followed(&behind, file), None);
+        assert_eq!(behind.forget(file), Ok(()));
+    }
+
+    #[test]
+    fn little_waits_for_more_and_what_is_beside_is_one_range() {
+        let mut state = state();
+        state.is_flushing = true;
+        let file = with_bytes(&mut state, BYTES_MIN - 1);
+        assert!(!state.is_device_due && matches!(state.due(), Due::Nothing));
+        state.note_written(file, BYTES_MIN - 1, 10);
+        state.note_written(file, 5 * BYTES_MIN, 10);
+        assert!(state.is_device_due);
+        let sync = due_now(&mut state);
+        let apart = (5 * BYTES_MIN, 5 * BYTES_MIN + 10);
+        assert_eq!(sync.ranges, [(0, BYTES_MIN + 9), apart]);
+        assert!(matches!(state.due(), Due::Nothing), "it is under way");
+    }
+
+    #[test]
+    fn a_program_that_has_never_flushed_is_waited_for_longer() {
+        let mut state = state();
+        let file = with_bytes(&mut state, BYTES_MIN);
+        let at = Instant::now().checked_sub(LONG_PAUSE / 2).unwrap();
+        state.files.get_mut(&file).unwrap().device.written = Some(at);
+        assert!(matches!(state.due(), Due::Later(left) if left <= LONG_PAUSE / 2));
+        state.is_flushing = true;
+        assert!(matches!(state.due(), Due::Now(_)));
+    }
+
+    #[test]
+    fn what_is_written_meanwhile_is_not_waited_for_and_all_of_it_is_due_again() {
+        let mut state = state();
+        state.is_flushing = true;
+        let file = with_bytes(&mut state, BYTES_MIN);
+        let sync = due_now(&mut state);
+        assert!(state.still_pauses(file));
+        state.note_written(file, 7 * BYTES_MIN, 1);
+        assert!(!state.still_pauses(file) && state.goes_on(file));
+        state.end_sync(sync, Ok(false));
+        let later = (7 * BYTES_MIN, 7 * BYTES_MIN + 1);
+        assert_eq!(due_now(&mut state).ranges, [(0, BYTES_MIN), later]);
+    }
+
+    #[test]
+    fn a_file_that_will_be_closed_is_left_and_its_descriptor_kept_until_then() {
+        let mut state = state();
+        state.is_flushing = true;
+        let file = with_bytes(&mut state, BYTES_MIN);
+        let sync = due_now(&mut state);
+        assert!(!state.leave_device(file) && !state.goes_on(file));
+        state.end_sync(sync, Ok(false));
+        assert!(state.leave_device(file));
+        assert!(matches!(state.due(), Due::Nothing));
+    }
+
+    #[test]
+    fn what_the_device_did_not_take_is_told_once_and_what_has_no_device_is_not_a_loss() {
+        let mut state = state();
+        state.is_flushing = true;
+        let file = with_bytes(&mut state, BYTES_MIN);
+        for (errno, count) in [(libc::EIO, 1), (libc::EINVAL, 0), (libc::ENOSPC, 1)] {
+            state.note_written(file, 5 * BYTES_MIN, BYTES_MIN);
+            let sync = due_now(&mut state);
+            state.end_sync(sync, Err(io::Error::from_raw_os_error(errno)));
+            let failures = state.take_failures(file);
+            assert_eq!(failures.len(), count, "{failures:?}");
+            assert!(failures.iter().all(|failed| failed.errno == Errno(errno)));
+            assert_eq!(state.take_failures(file), []);
+        }
+    }
+}
