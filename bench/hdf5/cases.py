@@ -105,10 +105,11 @@ def cases(quick: bool, scale: float) -> list[Case]:
         for size in ((16,) if quick else (8, 64))
         for share in shares
     ]
-    for kind, size in (("read", SLOW_MB), ("write", SLOW_MB if quick else 64)):
+    slow = [("read", SLOW_MB), *(("write", size) for size in ((SLOW_MB,) if quick else (64, 128)))]
+    for kind, size in slow:
         name, is_read = f"slow_{kind}_5x{size}_c150", kind == "read"
-        slow = Case(name, steps, 5, size * MB, share=1.5, is_read=is_read, bandwidth=SLOW)
-        result.append(slow)
+        case = Case(name, steps, 5, size * MB, share=1.5, is_read=is_read, bandwidth=SLOW)
+        result.append(case)
     counts = (16,) if quick else (0, 16, 128)
     result += [Case(f"metadata_{count}", 100, 0, 0, attributes=count) for count in counts]
     for share in (0.0, 1.0) if quick else (0.0, 0.5, 1.0):

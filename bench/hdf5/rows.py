@@ -67,7 +67,7 @@ def _worst(name: str, ratios: Mapping[str, float | None], target: float, peer: s
     if not figures:
         return Row(name, "ratio", "no figure", {}, None, target)
     case = max(figures, key=lambda one: figures[one])
-    shown: dict[str, Value] = {"case": case, "over": peer}
+    shown: dict[str, Value] = {"case": case, "over": peer, **figures}
     return Row(name, "ratio", figures[case], shown, figures[case], target)
 
 
