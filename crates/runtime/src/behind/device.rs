@@ -32,11 +32,16 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// so few programs end meanwhile.
 const LONG_PAUSE: Duration = Duration::from_millis(250);
 
+/// More ranges of a file are one, with what lies between them: a program that never pauses must
+/// not fill memory.
+const RANGES_MAX: usize = 4096;
+
 /// Bytes of one file on their way to the device.
 #[derive(Default)]
 pub(super) struct Device {
-    /// What was written since the last time, in ranges (first, end).
+    /// What was written since the last time, in ranges (first, end), and how much that was.
     ranges: Vec<(u64, u64)>,
+    bytes: u64,
     /// When the last of it was.
     written: Option<Instant>,
     /// The thread has its descriptor.
@@ -65,7 +70,24 @@ enum Due {
 impl Device {
     /// Whether it is worth the thread's while.
     pub(super) fn is_enough(&self) -> bool {
-        self.ranges.iter().map(|(first, end)| end - first).sum::<u64>() >= BYTES_MIN
+        self.bytes >= BYTES_MIN
+    }
+
+    fn add(&mut self, first: u64, end: u64) {
+        self.bytes += end - first;
+        match self.ranges.last_mut().filter(|(_, last)| *last == first) {
+            Some((_, last)) => *last = end,
+            None => self.ranges.push((first, end)),
+        }
+        if self.ranges.len() > RANGES_MAX {
+            self.ranges = vec![span(&self.ranges)];
+        }
+    }
+
+    /// All of it is the thread's now.
+    fn take(&mut self) -> Vec<(u64, u64)> {
+        self.bytes = 0;
+        std::mem::take(&mut self.ranges)
     }
 
     /// What the device did not take; told once.
@@ -78,12 +100,8 @@ impl State {
     /// The file system has all of a piece.
     pub(super) fn note_written(&mut self, file: FileId, offset: u64, len: u64) {
         let file = self.files.get_mut(&file).expect("a file outlives its tasks");
-        let Device { ranges, written, .. } = &mut file.device;
-        match ranges.last_mut().filter(|(_, end)| *end == offset) {
-            Some((_, end)) => *end += len,
-            None => ranges.push((offset, offset + len)),
-        }
-        *written = Some(Instant::now());
+        file.device.add(offset, offset + len);
+        file.device.written = Some(Instant::now());
         self.is_device_due |= file.is_still() && file.device.is_enough();
     }
 
@@ -98,8 +116,7 @@ impl State {
             let left = pause.saturating_sub(at.elapsed());
             if left.is_zero() {
                 device.is_under_way = true;
-                let ranges = std::mem::take(&mut device.ranges);
-                return Due::Now(Sync { file: *id, fd, ranges });
+                return Due::Now(Sync { file: *id, fd, ranges: device.take() });
             }
             soonest = Some(soonest.map_or(left, |other: Duration| other.min(left)));
         }
@@ -124,8 +141,8 @@ impl State {
         match answer {
             Ok(true) => {}
             Ok(false) => {
-                sync.ranges.append(&mut file.device.ranges);
-                file.device.ranges = sync.ranges;
+                sync.ranges.extend(file.device.take());
+                sync.ranges.iter().for_each(|(first, end)| file.device.add(*first, *end));
             }
             Err(why) => {
                 let errno = why.raw_os_error().filter(|errno| is_loss(*errno));
@@ -147,11 +164,16 @@ impl State {
 
 impl Sync {
     fn failed(&self, file: Arc<str>, errno: Errno) -> Failed {
-        let offset = self.ranges.iter().map(|(first, _)| *first).min().unwrap_or(0);
-        let end = self.ranges.iter().map(|(_, end)| *end).max().unwrap_or(0);
+        let (offset, end) = span(&self.ranges);
         let label = Label { operation: "on the way to the device", object: None };
         Failed { file, offset, len: end - offset, label: Arc::new(label), errno }
     }
+}
+
+/// From the first byte of some ranges to the end of the last.
+fn span(ranges: &[(u64, u64)]) -> (u64, u64) {
+    let first = ranges.iter().map(|(first, _)| *first).min().unwrap_or(0);
+    (first, ranges.iter().map(|(_, end)| *end).max().unwrap_or(0))
 }
 
 /// Whether bytes are lost. Otherwise the file is of a kind that is not synced.
@@ -317,6 +339,22 @@ mod tests {
         let apart = (5 * BYTES_MIN, 5 * BYTES_MIN + 10);
         assert_eq!(sync.ranges, [(0, BYTES_MIN + 9), apart]);
         assert!(matches!(state.due(), Due::Nothing), "it is under way");
+    }
+
+    #[test]
+    fn many_ranges_become_one_that_covers_them() {
+        let mut state = state();
+        state.is_flushing = true;
+        let file = with_bytes(&mut state, 1);
+        let count = 3 * RANGES_MAX as u64;
+        (1..count).for_each(|at| state.note_written(file, (count - at) * 1000, 999));
+        let sync = due_now(&mut state);
+        assert!(sync.ranges.len() <= RANGES_MAX);
+        assert_eq!(span(&sync.ranges), (0, (count - 1) * 1000 + 999));
+        for at in 0..count {
+            let is_in = |(first, end): &(u64, u64)| *first <= at * 1000 && at * 1000 < *end;
+            assert!(sync.ranges.iter().any(is_in), "{at}");
+        }
     }
 
     #[test]
