@@ -183,8 +183,8 @@ fn is_loss(errno: i32) -> bool {
 
 /// Has the thread look at a file that has become quiet, and starts it before. Where the system has
 /// no thread left, who syncs waits for itself.
-pub(super) fn ring(shared: &Arc<Shared>, is_due: bool) {
-    if is_due && *shared.has_device_thread.get_or_init(|| start(shared).is_ok()) {
+pub(super) fn ring(shared: &Arc<Shared>) {
+    if *shared.has_device_thread.get_or_init(|| start(shared).is_ok()) {
         shared.device_bell.ring();
     }
 }

@@ -161,6 +161,18 @@ struct Shared {
     is_over: AtomicBool,
 }
 
+impl Shared {
+    /// Something has ended: tells all who may have waited for it.
+    fn tell(self: &Arc<Shared>, mut state: MutexGuard<'_, State>) {
+        let is_device_due = std::mem::take(&mut state.is_device_due);
+        drop(state);
+        self.changed.notify_all();
+        if is_device_due {
+            device::ring(self);
+        }
+    }
+}
+
 impl WriteBehind {
     /// One of its own, over the engine of threads.
     ///
@@ -369,8 +381,7 @@ impl WriteBehind {
                 Ok(false) => self.wait(&mut state, None),
                 Err(failed) => {
                     // Whoever waits until nothing is under way waited for this read, too.
-                    drop(state);
-                    self.shared.changed.notify_all();
+                    self.shared.tell(state);
                     return Err(failed);
                 }
             }
@@ -379,10 +390,7 @@ impl WriteBehind {
         let answer = read();
         let mut state = self.shared.state.lock();
         state.end_read(task);
-        let is_device_due = std::mem::take(&mut state.is_device_due);
-        drop(state);
-        self.shared.changed.notify_all();
-        device::ring(&self.shared, is_device_due);
+        self.shared.tell(state);
         Ok(answer)
     }
 

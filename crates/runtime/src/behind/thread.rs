@@ -16,7 +16,7 @@ use engine::Completion;
 use exec::native::thread::without_signals;
 use parking_lot::{Condvar, Mutex};
 
-use super::{blocks, device, Shared, GLOBAL, IDLE_S_MAX};
+use super::{blocks, Shared, GLOBAL, IDLE_S_MAX};
 
 /// Pieces of at least this size are handed to the device at once.
 const PUSHED_BYTES_MIN: u64 = 256 << 10;
@@ -118,10 +118,7 @@ fn look(shared: &Arc<Shared>, done: &mut Vec<Completion>) -> Option<Duration> {
         }
         let mut state = shared.state.lock();
         state.end(done);
-        let is_device_due = std::mem::take(&mut state.is_device_due);
-        drop(state);
-        shared.changed.notify_all();
-        device::ring(shared, is_device_due);
+        shared.tell(state);
     }
 }
 
