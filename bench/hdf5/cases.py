@@ -105,8 +105,8 @@ def cases(quick: bool, scale: float) -> list[Case]:
         for size in ((16,) if quick else (8, 64))
         for share in shares
     ]
-    slow = [("read", SLOW_MB), *(("write", size) for size in ((SLOW_MB,) if quick else (64, 128)))]
-    for kind, size in slow:
+    slow_sizes = [SLOW_MB] if quick else [64, 128]
+    for kind, size in [("read", SLOW_MB), *(("write", size) for size in slow_sizes)]:
         name, is_read = f"slow_{kind}_5x{size}_c150", kind == "read"
         case = Case(name, steps, 5, size * MB, share=1.5, is_read=is_read, bandwidth=SLOW)
         result.append(case)

@@ -19,7 +19,7 @@ until = time.monotonic() + 60
 with al.hdf5.enabled():
     file = h5py.File(sys.argv[1], "w")
 file["kept"] = np.ones(100)
-if "flushes" in sys.argv:
+if "before" in sys.argv:
     file.flush()
 file["lost"] = np.ones(4_000_000)
 assert file["lost"][5] == 1, "the system has it"
@@ -55,9 +55,9 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         yield above
 
 
-@pytest.mark.parametrize("how", ["flushes", "does not"])
-def test_what_a_device_does_not_take_is_told_by_the_next_flush(folder: Path, how: str) -> None:
-    command = [sys.executable, "-c", BROKEN, folder / "out.h5", how]
+@pytest.mark.parametrize("flushes", ["before", "after"])
+def test_what_a_device_does_not_take_is_told_by_the_next_flush(folder: Path, flushes: str) -> None:
+    command = [sys.executable, "-c", BROKEN, folder / "out.h5", flushes]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "out.h5: " in ended.stdout

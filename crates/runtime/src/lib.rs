@@ -37,6 +37,7 @@ pub mod store;
 pub mod tiers;
 pub mod trace;
 mod tuning;
+mod write_out;
 
 pub use engine;
 pub use exec;

@@ -8,18 +8,16 @@
 //!
 //! A close ends this between two ranges: it waits for one of them, or the device's cache, at most.
 
-use std::io;
 use std::os::fd::RawFd;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use exec::native::thread::without_signals;
 use ops::Errno;
 
 use super::state::State;
+use super::thread::start_one;
 use super::{Failed, FileId, Label, Shared, PIECE_BYTES_MAX};
+use crate::write_out::write_out;
 
 /// For less, who syncs waits as long as for nothing.
 const BYTES_MIN: u64 = 1 << 20;
@@ -102,7 +100,6 @@ impl State {
         let file = self.files.get_mut(&file).expect("a file outlives its tasks");
         file.device.add(offset, offset + len);
         file.device.written = Some(Instant::now());
-        self.is_device_due |= file.is_still() && file.device.is_enough();
     }
 
     /// What the thread should do.
@@ -110,7 +107,7 @@ impl State {
         let pause = if self.is_flushing { PAUSE } else { LONG_PAUSE };
         let mut soonest = None;
         for (id, file) in &mut self.files {
-            let (fd, is_still, device) = (file.fd(), file.is_still(), &mut file.device);
+            let (fd, is_still, device) = (file.fd, file.is_still(), &mut file.device);
             let is_wanted = is_still && !device.is_left && device.is_enough();
             let Some(at) = device.written.filter(|_| is_wanted) else { continue };
             let left = pause.saturating_sub(at.elapsed());
@@ -130,12 +127,13 @@ impl State {
 
     /// Whether the program still pauses: `fdatasync` would wait for what it writes now.
     fn still_pauses(&self, file: FileId) -> bool {
-        let pauses = |file: &super::state::File| file.is_still() && file.device.ranges.is_empty();
-        self.goes_on(file) && self.files.get(&file).is_some_and(pauses)
+        self.files.get(&file).is_some_and(|file| {
+            file.is_still() && !file.device.is_left && file.device.ranges.is_empty()
+        })
     }
 
     /// The thread has done what it could: all of it, or a part.
-    fn end_sync(&mut self, mut sync: Sync, answer: io::Result<bool>) {
+    fn end_sync(&mut self, mut sync: Sync, answer: Result<bool, Errno>) {
         let file = self.files.get_mut(&sync.file).expect("it waits for this before it goes");
         file.device.is_under_way = false;
         match answer {
@@ -144,11 +142,11 @@ impl State {
                 sync.ranges.extend(file.device.take());
                 sync.ranges.iter().for_each(|(first, end)| file.device.add(*first, *end));
             }
-            Err(why) => {
-                let errno = why.raw_os_error().filter(|errno| is_loss(*errno));
-                let name = file.name().clone();
-                file.device.failure = errno.map(|errno| sync.failed(name, Errno(errno)));
+            Err(errno) if is_loss(errno) => {
+                // The first one stays until it is told.
+                file.device.failure.get_or_insert_with(|| sync.failed(file.name.clone(), errno));
             }
+            Err(_) => {}
         }
     }
 
@@ -177,75 +175,55 @@ fn span(ranges: &[(u64, u64)]) -> (u64, u64) {
 }
 
 /// Whether bytes are lost. Otherwise the file is of a kind that is not synced.
-fn is_loss(errno: i32) -> bool {
-    matches!(errno, libc::EIO | libc::ENOSPC | libc::EDQUOT)
+fn is_loss(errno: Errno) -> bool {
+    matches!(errno.0, libc::EIO | libc::ENOSPC | libc::EDQUOT)
 }
 
 /// Has the thread look at a file that has become quiet, and starts it before. Where the system has
 /// no thread left, who syncs waits for itself.
 pub(super) fn ring(shared: &Arc<Shared>) {
-    if *shared.has_device_thread.get_or_init(|| start(shared).is_ok()) {
+    if *shared.has_device_thread.get_or_init(|| {
+        start_one("alongside-sync", shared, |shared| &shared.device_bell, |shared| look(shared))
+            .is_ok()
+    }) {
         shared.device_bell.ring();
     }
 }
 
-fn start(shared: &Arc<Shared>) -> io::Result<()> {
-    let shared = shared.clone();
-    let run = move || run(&shared);
-    let builder = thread::Builder::new().name("alongside-sync".into());
-    without_signals(|| builder.spawn(run))?;
-    Ok(())
-}
-
-fn run(shared: &Shared) {
-    let mut timeout = None;
+/// Does what is due; how long there is nothing else (`None`: until the bell rings).
+fn look(shared: &Shared) -> Option<Duration> {
     loop {
-        shared.device_bell.sleep(timeout);
-        if shared.is_over.load(Ordering::Acquire) {
-            break;
-        }
-        timeout = loop {
-            let due = shared.state.lock().due();
-            match due {
-                Due::Now(sync) => {
-                    let answer = to_device(shared, &sync);
-                    shared.state.lock().end_sync(sync, answer);
-                    shared.changed.notify_all();
-                }
-                Due::Later(left) => break Some(left),
-                Due::Nothing => break None,
+        let due = shared.state.lock().due();
+        match due {
+            Due::Now(sync) => {
+                let answer = to_device(shared, &sync);
+                shared.state.lock().end_sync(sync, answer);
+                shared.changed.notify_all();
             }
-        };
+            Due::Later(left) => return Some(left),
+            Due::Nothing => return None,
+        }
     }
 }
 
 /// Has a file's ranges written to the end; whether they are.
-fn to_device(shared: &Shared, sync: &Sync) -> io::Result<bool> {
-    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
-        | libc::SYNC_FILE_RANGE_WRITE
-        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+fn to_device(shared: &Shared, sync: &Sync) -> Result<bool, Errno> {
     for &(first, end) in &sync.ranges {
         for at in (first..end).step_by(PIECE_BYTES_MAX) {
             if !shared.state.lock().goes_on(sync.file) {
                 return Ok(false);
             }
-            let len = (end - at).min(PIECE_BYTES_MAX as u64);
-            // SAFETY: a descriptor, which is open until the file is forgotten, and numbers.
-            succeeded(unsafe { libc::sync_file_range(sync.fd, at as i64, len as i64, flags) })?;
+            // The descriptor is open until the file is forgotten, which waits for this.
+            write_out(sync.fd, at, (end - at).min(PIECE_BYTES_MAX as u64), true)?;
         }
     }
     if !shared.state.lock().still_pauses(sync.file) {
         return Ok(false);
     }
-    // SAFETY: as above.
-    succeeded(unsafe { libc::fdatasync(sync.fd) })?;
-    Ok(true)
-}
-
-fn succeeded(status: i32) -> io::Result<()> {
-    match status {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+    // SAFETY: a system call that takes no memory, on a descriptor that is open as above.
+    match unsafe { libc::fdatasync(sync.fd) } {
+        0 => Ok(true),
+        _ => Err(Errno::last()),
     }
 }
 
@@ -334,6 +312,9 @@ mod tests {
         assert!(!state.is_device_due && matches!(state.due(), Due::Nothing));
         state.note_written(file, BYTES_MIN - 1, 10);
         state.note_written(file, 5 * BYTES_MIN, 10);
+        let last = state.submit_read(file, 0, 1).unwrap();
+        assert!(matches!(state.due(), Due::Nothing), "something of it is under way");
+        state.end_read(last);
         assert!(state.is_device_due);
         let sync = due_now(&mut state);
         let apart = (5 * BYTES_MIN, 5 * BYTES_MIN + 10);
@@ -402,11 +383,27 @@ mod tests {
         for (errno, count) in [(libc::EIO, 1), (libc::EINVAL, 0), (libc::ENOSPC, 1)] {
             state.note_written(file, 5 * BYTES_MIN, BYTES_MIN);
             let sync = due_now(&mut state);
-            state.end_sync(sync, Err(io::Error::from_raw_os_error(errno)));
+            state.end_sync(sync, Err(Errno(errno)));
             let failures = state.take_failures(file);
             assert_eq!(failures.len(), count, "{failures:?}");
             assert!(failures.iter().all(|failed| failed.errno == Errno(errno)));
             assert_eq!(state.take_failures(file), []);
         }
+    }
+
+    #[test]
+    fn of_two_losses_the_first_is_told_and_nothing_after_it_hides_it() {
+        let mut state = state();
+        state.is_flushing = true;
+        let file = with_bytes(&mut state, BYTES_MIN);
+        for answer in
+            [Err(Errno(libc::EIO)), Err(Errno(libc::ENOSPC)), Err(Errno(libc::EINVAL)), Ok(true)]
+        {
+            state.note_written(file, 5 * BYTES_MIN, BYTES_MIN);
+            let sync = due_now(&mut state);
+            state.end_sync(sync, answer);
+        }
+        let told: Vec<_> = state.take_failures(file).iter().map(|failed| failed.errno).collect();
+        assert_eq!(told, [Errno(libc::EIO)]);
     }
 }

@@ -82,8 +82,8 @@ impl Room {
 }
 
 pub(super) struct File {
-    fd: RawFd,
-    name: Arc<str>,
+    pub(super) fd: RawFd,
+    pub(super) name: Arc<str>,
     rules: Rules,
     /// Its bytes in the graph, while something of it is under way.
     datum: Option<DatumId>,
@@ -100,14 +100,6 @@ pub(super) struct File {
 }
 
 impl File {
-    pub(super) fn fd(&self) -> RawFd {
-        self.fd
-    }
-
-    pub(super) fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
     /// Whether nothing of it is under way.
     pub(super) fn is_still(&self) -> bool {
         self.tasks == 0
@@ -450,9 +442,9 @@ impl State {
                 Ok(false) => self.waiting.push_back(task),
                 Ok(true) => {
                     let Job { file, offset, len, .. } = self.jobs[&task];
+                    self.note_written(file, offset, len);
                     self.graph.finish(task, &[], 0);
                     self.close(task);
-                    self.note_written(file, offset, len);
                 }
                 Err(errno) => {
                     self.fail(task, errno);

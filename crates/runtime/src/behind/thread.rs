@@ -17,6 +17,7 @@ use exec::native::thread::without_signals;
 use parking_lot::{Condvar, Mutex};
 
 use super::{blocks, Shared, GLOBAL, IDLE_S_MAX};
+use crate::write_out::write_out;
 
 /// Pieces of at least this size are handed to the device at once.
 const PUSHED_BYTES_MIN: u64 = 256 << 10;
@@ -38,7 +39,7 @@ impl Bell {
     }
 
     /// Sleeps until it is rung, or the time is up (`None`: never).
-    pub(super) fn sleep(&self, timeout: Option<Duration>) {
+    fn sleep(&self, timeout: Option<Duration>) {
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut is_rung = self.is_rung.lock();
         while !*is_rung {
@@ -52,10 +53,37 @@ impl Bell {
     }
 }
 
+/// Starts the thread that ends writes.
 pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
+    let mut done = Vec::new();
+    start_one(
+        "alongside-write",
+        shared,
+        |shared| &shared.bell,
+        move |shared| look(shared, &mut done),
+    )
+}
+
+/// Starts a thread that looks whenever its bell has rung, and after so long as the last look said,
+/// until the owner is gone.
+pub(super) fn start_one(
+    name: &str,
+    shared: &Arc<Shared>,
+    bell: fn(&Shared) -> &Bell,
+    mut look: impl FnMut(&Arc<Shared>) -> Option<Duration> + Send + 'static,
+) -> io::Result<()> {
     let shared = shared.clone();
-    let run = move || run(&shared);
-    let builder = thread::Builder::new().name("alongside-write".into());
+    let run = move || {
+        let mut timeout = None;
+        loop {
+            bell(&shared).sleep(timeout);
+            if shared.is_over.load(Ordering::Acquire) {
+                break;
+            }
+            timeout = look(&shared);
+        }
+    };
+    let builder = thread::Builder::new().name(name.into());
     without_signals(|| builder.spawn(run))?;
     Ok(())
 }
@@ -79,18 +107,6 @@ pub(super) fn helped<E: Send>(work: impl Fn() -> Result<(), E> + Sync) -> Result
     })
 }
 
-fn run(shared: &Arc<Shared>) {
-    let mut done = Vec::new();
-    let mut timeout = None;
-    loop {
-        shared.bell.sleep(timeout);
-        if shared.is_over.load(Ordering::Acquire) {
-            break;
-        }
-        timeout = look(shared, &mut done);
-    }
-}
-
 /// Ends what has been done; how long there is nothing else to do (`None`: until the bell rings).
 fn look(shared: &Arc<Shared>, done: &mut Vec<Completion>) -> Option<Duration> {
     loop {
@@ -111,10 +127,9 @@ fn look(shared: &Arc<Shared>, done: &mut Vec<Completion>) -> Option<Duration> {
         let pushed = state.written(done, PUSHED_BYTES_MIN);
         drop(state);
         for (fd, offset, len) in pushed {
-            let (offset, len) = (offset as i64, len as i64);
-            // SAFETY: a plain system call: a descriptor, which is open while its write has not
-            // ended, and numbers. A hint: who flushes finds what goes wrong.
-            unsafe { libc::sync_file_range(fd, offset, len, libc::SYNC_FILE_RANGE_WRITE) };
+            // The descriptor is open while its write has not ended. A hint: who flushes finds what
+            // goes wrong.
+            let _ = write_out(fd, offset, len, false);
         }
         let mut state = shared.state.lock();
         state.end(done);

@@ -5,6 +5,8 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
+use crate::write_out::write_out;
+
 /// A chunk takes about so long, at least and at most: that is how long I/O tasks wait for it.
 const CHUNK_NS: std::ops::Range<u64> = 4_000_000..16_000_000;
 /// And is so large.
@@ -38,12 +40,10 @@ impl Pace {
     pub(super) fn moved(&mut self, copy: &File, bytes: usize, began_ns: u64) {
         let (before, at) = (self.before, self.next);
         (self.before, self.next) = (at, at + bytes as u64);
-        send(copy, at, bytes as u64, libc::SYNC_FILE_RANGE_WRITE);
+        // Only hints: the copy is flushed in the end, and that says what failed.
+        let _ = write_out(copy.as_raw_fd(), at, bytes as u64, false);
         if before < at {
-            let wait = libc::SYNC_FILE_RANGE_WAIT_BEFORE
-                | libc::SYNC_FILE_RANGE_WRITE
-                | libc::SYNC_FILE_RANGE_WAIT_AFTER;
-            send(copy, before, at - before, wait);
+            let _ = write_out(copy.as_raw_fd(), before, at - before, true);
         }
         if self.adapts {
             self.adapt(exec::now_ns().saturating_sub(began_ns));
@@ -57,13 +57,6 @@ impl Pace {
             _ => self.chunk,
         };
     }
-}
-
-/// Only a hint: the copy is flushed in the end, and that says what failed.
-fn send(file: &File, offset: u64, bytes: u64, flags: libc::c_uint) {
-    let (Ok(offset), Ok(bytes)) = (i64::try_from(offset), i64::try_from(bytes)) else { return };
-    // SAFETY: a system call on a descriptor that is open; it takes no memory of ours.
-    unsafe { libc::sync_file_range(file.as_raw_fd(), offset, bytes, flags) };
 }
 
 #[cfg(test)]
