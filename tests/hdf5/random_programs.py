@@ -7,7 +7,9 @@ writes that fail at random, where it only has to end, without a crash and in tim
 from __future__ import annotations
 
 import subprocess
+import sys
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,9 @@ from tests.hdf5.traps import USUAL, compile_one
 
 RUN_S_MAX = 120.0
 AT_ONCE = 2
+TOLD_EVERY = 500
+"""Of a long run is told after so many seeds how far it is: it may be stopped before its end."""
+
 CONNECTORS = (USUAL, CONNECTOR, CONNECTOR + ";limit=1MiB", USUAL + ";behind=1KiB")
 
 
@@ -41,8 +46,8 @@ def _run(command: list[str], connector: str | None) -> subprocess.CompletedProce
     )
 
 
-def _one(programs: Programs, seed: int) -> str:
-    """Why a seed is wrong; empty: it is not."""
+def _one(programs: Programs, seed: int) -> list[str]:
+    """Why a seed is wrong."""
     connector = CONNECTORS[seed % len(CONNECTORS)]
     outcomes = {}
     with tempfile.TemporaryDirectory(prefix="alongside-hdf5-") as name:
@@ -53,18 +58,18 @@ def _one(programs: Programs, seed: int) -> str:
             try:
                 ended = _run(command, string)
             except subprocess.TimeoutExpired:
-                return f"seed {seed}, {way}, {string}: it did not end in {RUN_S_MAX:.0f} s"
+                return [f"seed {seed}, {way}, {string}: it did not end in {RUN_S_MAX:.0f} s"]
             if ended.returncode != 0:
                 said = ended.stderr[-3000:]
-                return f"seed {seed}, {way}, {string}: exit {ended.returncode}:\n{said}"
+                return [f"seed {seed}, {way}, {string}: exit {ended.returncode}:\n{said}"]
             if way != "failing":
                 files = sorted(path.name for path in folder.glob("*.h5"))
                 content = _run([str(programs.content), str(folder), *files], None)
                 said = content.stdout or content.stderr
                 outcomes[way] = (ended.stdout, content.returncode, files, said)
     if outcomes["plain"] != outcomes["late"] or outcomes["plain"][1] != 0:
-        return f"seed {seed}, {connector}: {outcomes}"
-    return ""
+        return [f"seed {seed}, {connector}: {outcomes}"]
+    return []
 
 
 def compile_random(build: Build) -> Programs:
@@ -72,10 +77,21 @@ def compile_random(build: Build) -> Programs:
     return Programs(compile_one(build, "random"), compile_one(build, "content"))
 
 
+def in_turn(check: Callable[[int], list[str]], first: int, count: int, words: str) -> list[str]:
+    """Checks so many seeds, some at once; why some are wrong, which is told at once, too."""
+    wrong: list[str] = []
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for done, found in enumerate(pool.map(check, range(first, first + count)), start=1):
+            wrong += found
+            for why in found:
+                print(why.partition("\n")[0], file=sys.stderr, flush=True)
+            if done % TOLD_EVERY == 0 or done == count:
+                print(f"{done} of {count} seeds of {words}: {len(wrong)} wrong", flush=True)
+    return wrong
+
+
 def run_seeds(build: Build, first: int, count: int) -> list[str]:
     """Runs so many seeds; those that are wrong, and why."""
     programs = compile_random(build)
     environment(CONNECTOR)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        results = pool.map(lambda seed: _one(programs, seed), range(first, first + count))
-        return [why for why in results if why]
+    return in_turn(lambda seed: _one(programs, seed), first, count, "the random program")

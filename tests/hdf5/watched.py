@@ -10,12 +10,11 @@ import os
 import shutil
 import subprocess
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.hdf5.builds import ROOT, Build, MissingError
-from tests.hdf5.random_programs import AT_ONCE, CONNECTORS
+from tests.hdf5.random_programs import CONNECTORS, in_turn
 from tests.hdf5.suites import CONNECTOR
 from tests.hdf5.traps import LENDING, LENT, SKIPPED, SOURCES, USUAL, compile_watched
 
@@ -119,8 +118,5 @@ def check(build: Build, first: int, count: int) -> list[str]:
     plugins = build_connector()
     watched = Watched(*compile_watched(build), plugins)
     wrong = _check_sight(watched) + _run_traps(watched)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        results = pool.map(lambda seed: _run_seed(watched, seed), range(first, first + count))
-        seeds = [why for found in results for why in found]
-    print(f"{count} seeds of the watched random program: {len(seeds)} wrong")
-    return wrong + seeds
+    words = "the watched random program"
+    return wrong + in_turn(lambda seed: _run_seed(watched, seed), first, count, words)
