@@ -179,15 +179,13 @@ fn is_loss(errno: Errno) -> bool {
     matches!(errno.0, libc::EIO | libc::ENOSPC | libc::EDQUOT)
 }
 
-/// Has the thread look at a file that has become quiet, and starts it before. Where the system has
-/// no thread left, who syncs waits for itself.
-pub(super) fn ring(shared: &Arc<Shared>) {
-    if *shared.has_device_thread.get_or_init(|| {
+/// Whether there is a thread to look at a file that has become quiet; it is started when it is first
+/// asked for. Where the system has no thread left, who syncs waits for itself.
+pub(super) fn has_thread(shared: &Arc<Shared>, state: &mut State) -> bool {
+    *state.has_device_thread.get_or_insert_with(|| {
         start_one("alongside-sync", shared, |shared| &shared.device_bell, |shared| look(shared))
             .is_ok()
-    }) {
-        shared.device_bell.ring();
-    }
+    })
 }
 
 /// Does what is due; how long there is nothing else (`None`: until the bell rings).

@@ -154,9 +154,8 @@ struct Shared {
     orphaned: AtomicBool,
     /// Wakes the thread.
     bell: Arc<Bell>,
-    /// Wakes the one that follows bytes to the device; whether it was to be had.
+    /// Wakes the one that follows bytes to the device.
     device_bell: Bell,
-    has_device_thread: OnceLock<bool>,
     /// The threads end.
     is_over: AtomicBool,
 }
@@ -165,10 +164,11 @@ impl Shared {
     /// Something has ended: tells all who may have waited for it.
     fn tell(self: &Arc<Shared>, mut state: MutexGuard<'_, State>) {
         let is_device_due = std::mem::take(&mut state.is_device_due);
+        let is_followed = is_device_due && device::has_thread(self, &mut state);
         drop(state);
         self.changed.notify_all();
-        if is_device_due {
-            device::ring(self);
+        if is_followed {
+            self.device_bell.ring();
         }
     }
 }
@@ -198,7 +198,6 @@ impl WriteBehind {
             orphaned: AtomicBool::new(false),
             bell,
             device_bell: Bell::default(),
-            has_device_thread: OnceLock::new(),
             is_over: AtomicBool::new(false),
         });
         thread::start(&shared)?;

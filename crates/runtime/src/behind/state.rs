@@ -154,6 +154,8 @@ pub(super) struct State {
     pub(super) forks: usize,
     /// A file has become quiet that should go on to its device.
     pub(super) is_device_due: bool,
+    /// Whether the thread for that was to be had, once it was needed.
+    pub(super) has_device_thread: Option<bool>,
     /// The program has flushed, and will again.
     pub(super) is_flushing: bool,
 }
@@ -174,6 +176,7 @@ impl State {
             copied: 0,
             forks: 0,
             is_device_due: false,
+            has_device_thread: None,
             is_flushing: false,
         }
     }
