@@ -179,8 +179,8 @@ fn is_loss(errno: Errno) -> bool {
     matches!(errno.0, libc::EIO | libc::ENOSPC | libc::EDQUOT)
 }
 
-/// Whether there is a thread to look at a file that has become quiet; it is started when it is first
-/// asked for. Where the system has no thread left, who syncs waits for itself.
+/// Whether there is a thread to look at a file that has become quiet; it is started when it is
+/// first asked for. Where the system has no thread left, who syncs waits for itself.
 pub(super) fn has_thread(shared: &Arc<Shared>, state: &mut State) -> bool {
     *state.has_device_thread.get_or_insert_with(|| {
         start_one("alongside-sync", shared, |shared| &shared.device_bell, |shared| look(shared))
