@@ -187,6 +187,10 @@ bench-overlap: $(PACKAGE) ## How much of the I/O is hidden, against the bound (O
 bench-congestion: $(PACKAGE) ## I/O constraints by hand, learned and adapted (OUT=folder)
 	$(PY) -m bench.congestion --out $(OUT) $(BENCH_FLAGS)
 
+.PHONY: bench-probe
+bench-probe: $(PACKAGE) ## Do two probes of one layer find the same? (OUT=folder)
+	$(PY) -m bench.probe --out $(OUT) $(BENCH_FLAGS)
+
 .PHONY: bench-tiers
 bench-tiers: $(PACKAGE) ## Files on storage layers, beside the slow layer alone (OUT=folder)
 	$(PY) -m bench.tiers --out $(OUT) $(BENCH_FLAGS)

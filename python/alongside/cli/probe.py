@@ -19,6 +19,7 @@ from alongside.cli import curves, info, paths
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 COUNT_MAX = 2**32 - 1
 """Far beyond what the plan of a measurement takes."""
+ROUNDS_HELP = "7 of what the curves are of, 2 of the rest; medians count"
 HEADER = "# Storage layers as `alongside probe` measured them.\n"
 
 
@@ -41,7 +42,7 @@ def add_to(commands: Any) -> None:
     blocks, writers = "4KiB,64KiB,1MiB,4MiB", "1,2,4,8,16,32,64"
     grid.add_argument("--block", type=_list_of(_bytes), default=blocks, help=blocks)
     grid.add_argument("--writers", type=_list_of(_count), default=writers, help=writers)
-    grid.add_argument("--rounds", type=_count, default=5, metavar="N", help="5; the median counts")
+    grid.add_argument("--rounds", type=_count, default=7, metavar="N", help=ROUNDS_HELP)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--out", default="storage.toml", metavar="FILE.toml", help="the description ('-': stdout)"

@@ -100,6 +100,8 @@ pub struct Probe {
     round: u32,
     order: Vec<usize>,
     next: usize,
+    /// The blocks that the curves are of, once everything was measured; of reading, of writing.
+    chosen: Option<[Option<u64>; 2]>,
     bytes: u64,
     started: Instant,
 }
@@ -122,7 +124,8 @@ impl Probe {
         Ok(Probe {
             path: path.to_path_buf(),
             samples: vec![Vec::new(); plan.cells.len()],
-            order: plan.order(0),
+            order: plan.order(0, |_| true),
+            chosen: None,
             plan,
             sampler,
             laid_out: 0,
@@ -179,17 +182,36 @@ impl Probe {
     fn measure(&mut self) -> Result<(), ProbeError> {
         let at = self.order[self.next];
         let (cell, bytes) = (self.plan.cells[at], self.plan.sample_bytes[at]);
-        let turn = self.round as usize * self.order.len() + self.next;
+        let turn = self.plan.measurements(self.round) as usize + self.next;
         let sample = self.sampler.sample(cell, bytes, self.plan.sample_time, turn)?;
         self.bytes += sample.0;
         self.samples[at].push(sample);
         self.next += 1;
         if self.next == self.order.len() {
-            self.round += 1;
-            self.next = 0;
-            self.order = self.plan.order(self.round);
+            self.next_round();
         }
         Ok(())
+    }
+
+    fn next_round(&mut self) {
+        self.round += 1;
+        self.next = 0;
+        if self.round == self.plan.survey_rounds {
+            self.chosen = Some(self.best_blocks());
+        }
+        let [read, write] = self.best_blocks();
+        self.order = self.plan.order(self.round, |cell| {
+            let best = if cell.kind == Kind::Read { read } else { write };
+            best == Some(cell.block_bytes)
+        });
+    }
+
+    /// The blocks that the curves are of, of reading and of writing.
+    fn best_blocks(&self) -> [Option<u64>; 2] {
+        self.chosen.unwrap_or_else(|| {
+            let figures = report::figures(&self.plan, &self.samples);
+            [Kind::Read, Kind::Write].map(|kind| report::best_block(&figures, kind))
+        })
     }
 
     /// Steps that are done, and steps in all.
@@ -197,22 +219,22 @@ impl Probe {
         let steps_a_file = self.plan.file_bytes.div_ceil(LAY_OUT_BYTES);
         let of_file = (self.laid_out % self.plan.file_bytes).div_ceil(LAY_OUT_BYTES);
         let laid_out = self.laid_out / self.plan.file_bytes * steps_a_file + of_file;
-        let round = self.plan.cells.len() as u64;
-        let measured = u64::from(self.round) * round + self.next as u64;
-        let all = steps_a_file * u64::from(self.plan.files) + u64::from(self.plan.rounds) * round;
-        (laid_out + measured, all)
+        let measured = self.plan.measurements(self.round) + self.next as u64;
+        let all = steps_a_file * u64::from(self.plan.files);
+        (laid_out + measured, all + self.plan.measurements(self.plan.rounds))
     }
 
     /// What was found so far.
     pub fn outcome(&self) -> Outcome {
         let figures = report::figures(&self.plan, &self.samples);
-        let end = |kind| {
-            let (block_bytes, curve) = report::curve(&figures, kind)?;
+        let [read, write] = self.best_blocks();
+        let side = |kind, block_bytes| {
+            let curve = report::curve(&figures, kind, block_bytes)?;
             Some(Side { knee: report::knee(block_bytes, &curve), curve })
         };
         Outcome {
-            read: end(Kind::Read),
-            write: end(Kind::Write),
+            read: read.and_then(|block| side(Kind::Read, block)),
+            write: write.and_then(|block| side(Kind::Write, block)),
             figures,
             is_direct: self.sampler.files.is_direct,
             engine: self.sampler.engine(),

@@ -20,7 +20,7 @@ pub struct Options {
     pub block_bytes: Vec<u64>,
     /// How many at once.
     pub writers: Vec<u32>,
-    /// How often each is measured; the median counts.
+    /// How often each is measured that is in the curves, the others twice; medians.
     pub rounds: u32,
     /// Bytes of space that are used.
     pub space_bytes: u64,
@@ -35,7 +35,7 @@ impl Default for Options {
         Options {
             block_bytes: vec![4 << 10, 64 << 10, 1 << 20, 4 << 20],
             writers: vec![1, 2, 4, 8, 16, 32, 64],
-            rounds: 5,
+            rounds: 7,
             space_bytes: 512 << 20,
             data_bytes: 16_000_000_000,
             time: Duration::from_secs(60),
@@ -45,6 +45,8 @@ impl Default for Options {
 
 /// What blocks are multiples of: enough for direct I/O.
 const BLOCK_UNIT_BYTES: u64 = 4096;
+/// So many rounds measure everything; those after them, the curve of the block that gave most.
+const SURVEY_ROUNDS: u32 = 2;
 /// Writers and rounds at most.
 const WRITERS_MAX: u32 = 512;
 const ROUNDS_MAX: u32 = 100;
@@ -81,8 +83,12 @@ pub struct Plan {
     pub cells: Vec<Cell>,
     /// Bytes of one measurement of each cell.
     pub sample_bytes: Vec<u64>,
-    /// How often each.
+    /// How often each that is in the curves.
     pub rounds: u32,
+    /// The first rounds, which have all cells.
+    pub survey_rounds: u32,
+    /// Cells of the other rounds: those of one block, for reading and for writing.
+    pub curve_cells: usize,
     /// How long one measurement takes at most.
     pub sample_time: Duration,
     /// How long all takes at most.
@@ -121,24 +127,34 @@ impl Plan {
                 writers.iter().map(move |writers| Cell { kind, block_bytes, writers: *writers })
             })
             .collect();
-        let rounds = u64::from(options.rounds);
+        let (rounds, survey_rounds) = (options.rounds, options.rounds.min(SURVEY_ROUNDS));
+        let curve_cells = cells.len() / blocks.len();
         let laid_out = file_bytes * u64::from(files);
-        let budget = options.data_bytes.saturating_sub(laid_out) / rounds;
-        let Some(sample_bytes) = shared_out(&cells, budget) else {
-            let least = laid_out + rounds * cells.iter().map(Cell::least).sum::<u64>();
+        // Whichever block the curve will be of, its cells get no more than those of the largest.
+        let times = |cell: &Cell| match cell.block_bytes == block_bytes_max {
+            true => u64::from(rounds),
+            false => u64::from(survey_rounds),
+        };
+        let times: Vec<u64> = cells.iter().map(times).collect();
+        let budget = options.data_bytes.saturating_sub(laid_out);
+        let Some(sample_bytes) = shared_out(&cells, &times, budget) else {
+            let pairs = cells.iter().zip(&times);
+            let least = laid_out + pairs.map(|(cell, times)| cell.least() * times).sum::<u64>();
             return Err(ProbeError::Options(format!(
                 "--data {} is not enough for {} measurements; it must be at least {least}, or ask \
                  for fewer or smaller ones",
                 options.data_bytes,
-                cells.len() as u64 * rounds
+                times.iter().sum::<u64>()
             )));
         };
-        let sample_time =
-            options.time.mul_f64(MEASURED_SHARE) / (cells.len() as u32 * options.rounds);
+        let samples = times.iter().sum::<u64>() as u32;
+        let sample_time = options.time.mul_f64(MEASURED_SHARE) / samples;
         Ok(Plan {
             cells,
             sample_bytes,
-            rounds: options.rounds,
+            rounds,
+            survey_rounds,
+            curve_cells,
             sample_time,
             time: options.time,
             files,
@@ -154,14 +170,32 @@ impl Plan {
 
     /// Bytes that are read and written at most, the files themselves included.
     pub fn data_bytes_max(&self) -> u64 {
-        self.space_bytes() + u64::from(self.rounds) * self.sample_bytes.iter().sum::<u64>()
+        let of = |cells: &[u64]| cells.iter().sum::<u64>();
+        let largest = self.cells.iter().zip(&self.sample_bytes);
+        let largest = largest.filter(|(cell, _)| cell.block_bytes == self.block_bytes_max);
+        let largest: Vec<u64> = largest.map(|(_, bytes)| *bytes).collect();
+        let more = u64::from(self.rounds - self.survey_rounds);
+        let survey = u64::from(self.survey_rounds) * of(&self.sample_bytes);
+        self.space_bytes() + survey + more * of(&largest)
     }
 
-    /// The cells of a round. Every round has another order, so that what changes slowly around us
-    /// does not hit the same ones.
-    pub fn order(&self, round: u32) -> Vec<usize> {
-        let count = self.cells.len();
-        let mut order: Vec<usize> = (0..count).collect();
+    /// Measurements before this round.
+    pub fn measurements(&self, round: u32) -> u64 {
+        let survey = round.min(self.survey_rounds);
+        let of_survey = u64::from(survey) * self.cells.len() as u64;
+        of_survey + u64::from(round - survey) * self.curve_cells as u64
+    }
+
+    /// The cells of a round: all, or after the survey those that are in the curve. Every round has
+    /// another order, so that what changes slowly around us does not hit the same ones. Reading
+    /// and writing are not mixed: storage that limits each to a rate lets a little more pass at
+    /// once after it was idle, and so of each round that hits one cell of either.
+    pub fn order(&self, round: u32, in_curve: impl Fn(&Cell) -> bool) -> Vec<usize> {
+        let is_survey = round < self.survey_rounds;
+        let cells = self.cells.iter().enumerate();
+        let cells = cells.filter(|(_, cell)| is_survey || in_curve(cell));
+        let mut order: Vec<usize> = cells.map(|(at, _)| at).collect();
+        let count = order.len();
         // Shuffled by a generator of 64 bits (splitmix), seeded by the round.
         let mut state = u64::from(round) + 1;
         for last in (1..count).rev() {
@@ -171,6 +205,8 @@ impl Plan {
             mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             order.swap(last, ((mixed ^ (mixed >> 31)) % (last as u64 + 1)) as usize);
         }
+        let first = [Kind::Read, Kind::Write][round as usize % 2];
+        order.sort_by_key(|at| self.cells[*at].kind != first);
         order
     }
 }
@@ -210,15 +246,17 @@ fn check(options: &Options, block_bytes_max: u64, writers_max: u32) -> Result<()
     Ok(())
 }
 
-/// The data of a round, as evenly as the least of each cell allows. `None`: it is not enough.
-fn shared_out(cells: &[Cell], budget: u64) -> Option<Vec<u64>> {
+/// The data of a measurement of each cell, which is made so many times, as evenly as the least of
+/// each allows. `None`: it is not enough.
+fn shared_out(cells: &[Cell], times: &[u64], budget: u64) -> Option<Vec<u64>> {
     let mut by_least: Vec<usize> = (0..cells.len()).collect();
     by_least.sort_by_key(|cell| std::cmp::Reverse(cells[*cell].least()));
-    let (mut left, mut shares) = (budget, vec![0; cells.len()]);
-    for (place, cell) in by_least.iter().enumerate() {
-        let even = left / (cells.len() - place) as u64;
-        shares[*cell] = even.max(cells[*cell].least());
-        left = left.checked_sub(shares[*cell])?;
+    let (mut left, mut to_come) = (budget, times.iter().sum::<u64>());
+    let mut shares = vec![0; cells.len()];
+    for cell in by_least {
+        shares[cell] = (left / to_come).max(cells[cell].least());
+        left = left.checked_sub(shares[cell] * times[cell])?;
+        to_come -= times[cell];
     }
     Some(shares)
 }
@@ -231,7 +269,7 @@ mod tests {
         Options {
             block_bytes: vec![8192, 4096],
             writers: vec![4, 1],
-            rounds: 2,
+            rounds: 3,
             space_bytes: 100_000,
             data_bytes: 500_000,
             time: Duration::from_secs(1),
@@ -248,7 +286,8 @@ mod tests {
         let plan = Plan::new(&small()).unwrap();
         assert_eq!((plan.cells.len(), plan.files, plan.file_bytes), (8, 4, 24_576));
         assert!(plan.data_bytes_max() <= 500_000, "{}", plan.data_bytes_max());
-        assert!(plan.sample_time * 16 <= plan.time);
+        assert_eq!(plan.measurements(plan.rounds), 8 + 8 + 4);
+        assert!(plan.sample_time * 20 <= plan.time);
         let pairs = || plan.cells.iter().zip(&plan.sample_bytes);
         assert!(pairs().all(|(cell, bytes)| *bytes >= cell.least()));
         assert!(Plan::new(&Options::default()).unwrap().data_bytes_max() <= 16_000_000_000);
@@ -258,19 +297,26 @@ mod tests {
     fn large_cells_get_their_least_and_the_others_share_the_rest() {
         let cell = |writers| Cell { kind: Kind::Read, block_bytes: 10, writers };
         let cells = [cell(1), cell(50), cell(2)];
-        assert_eq!(shared_out(&cells, 600), Some(vec![50, 500, 50]));
-        assert_eq!(shared_out(&cells, 530), Some(vec![10, 500, 20]));
-        assert_eq!(shared_out(&cells, 529), None);
+        assert_eq!(shared_out(&cells, &[1, 1, 1], 600), Some(vec![50, 500, 50]));
+        assert_eq!(shared_out(&cells, &[1, 2, 3], 1070), Some(vec![10, 500, 20]));
+        assert_eq!(shared_out(&cells, &[1, 2, 3], 1069), None);
     }
 
     #[test]
-    fn every_round_has_all_cells_in_an_order_of_its_own() {
+    fn every_round_has_its_cells_in_an_order_of_its_own() {
         let plan = Plan::new(&small()).unwrap();
-        let mut sorted = plan.order(0);
-        assert_ne!(sorted, plan.order(1));
-        assert_eq!(plan.order(1), plan.order(1));
+        let all = |_: &Cell| true;
+        let mut sorted = plan.order(0, all);
+        assert_ne!(sorted, plan.order(1, all));
+        assert_eq!(plan.order(1, all), plan.order(1, |_| false), "the survey has all");
         sorted.sort_unstable();
         assert_eq!(sorted, (0..8).collect::<Vec<_>>());
+        let in_curve = |cell: &Cell| cell.block_bytes == 4096;
+        let mut of_curve = plan.order(2, in_curve);
+        of_curve.sort_unstable();
+        let expected = (0..8).filter(|at| in_curve(&plan.cells[*at]));
+        assert_eq!(of_curve, expected.collect::<Vec<_>>());
+        assert_eq!(of_curve.len(), plan.curve_cells);
     }
 
     #[test]
@@ -282,7 +328,7 @@ mod tests {
         refused(Options { rounds: 0, ..small() }, "--rounds");
         refused(Options { time: Duration::ZERO, ..small() }, "--seconds");
         refused(Options { space_bytes: 30_000, ..small() }, "at least 32768");
-        refused(Options { data_bytes: 200_000, ..small() }, "must be at least 344064");
+        refused(Options { data_bytes: 200_000, ..small() }, "must be at least 425984");
         let much = Options { block_bytes: vec![16 << 20], writers: vec![512], ..small() };
         refused(much, "bytes of memory");
     }

@@ -22,6 +22,9 @@ pub(super) struct Sampler {
     pub(super) files: Files,
     file_bytes: u64,
     completions: Vec<Completion>,
+    /// Of the last measurement, for the next one: to fill new memory takes time, in which storage
+    /// that is limited to a rate becomes willing to let more pass at once.
+    memory: Vec<Buffer>,
 }
 
 /// Where a writer is: which of its files, and where in it.
@@ -38,7 +41,7 @@ impl Sampler {
         let options = engine::Options { depth, threads: depth, ..Default::default() };
         let engine = engine::open(&options);
         let engine = engine.map_err(|error| files.failed("cannot open an engine", error))?;
-        Ok(Sampler { engine, files, file_bytes, completions: Vec::new() })
+        Ok(Sampler { engine, files, file_bytes, completions: Vec::new(), memory: Vec::new() })
     }
 
     /// What does the operations.
@@ -82,11 +85,11 @@ impl Sampler {
             })
             .collect();
         let mut touched = BTreeSet::new();
-        let mut buffers: Vec<_> = (0..writers).map(|writer| memory(cell, writer)).collect();
+        self.keep_memory(cell);
         self.files.forget();
         let started = Instant::now();
         for writer in (0..writers).rev() {
-            let buffer = buffers.pop().expect("one for each");
+            let buffer = self.memory.pop().expect("one for each");
             touched.insert(places[writer].file);
             self.begin(writer as u64, operation(cell.kind, &self.files, places[writer], buffer));
             left -= 1;
@@ -95,14 +98,15 @@ impl Sampler {
         while self.engine.in_flight() > 0 {
             for completion in self.completed() {
                 moved += whole(&self.files, &completion, cell.block_bytes)?;
+                let buffer = buffer_of(completion.op);
                 if left == 0 || started.elapsed() >= time {
+                    self.memory.push(buffer);
                     continue;
                 }
                 left -= 1;
                 let writer = completion.token as usize;
                 self.advance(&mut places[writer], cell);
                 touched.insert(places[writer].file);
-                let buffer = buffer_of(completion.op);
                 let op = operation(cell.kind, &self.files, places[writer], buffer);
                 self.begin(completion.token, op);
             }
@@ -125,6 +129,14 @@ impl Sampler {
             if cell.kind == Kind::Read {
                 self.files.forget_one(place.file);
             }
+        }
+    }
+
+    /// Has at least one block for each writer in memory.
+    fn keep_memory(&mut self, cell: Cell) {
+        self.memory.retain(|buffer| buffer.len() as u64 == cell.block_bytes);
+        for writer in self.memory.len()..cell.writers as usize {
+            self.memory.push(filled(cell.block_bytes, writer as u64));
         }
     }
 
@@ -166,13 +178,6 @@ impl Sampler {
                 whole(&self.files, &completion, 0)?;
             }
         }
-    }
-}
-
-fn memory(cell: Cell, writer: usize) -> Buffer {
-    match cell.kind {
-        Kind::Read => Buffer::new(cell.block_bytes as usize),
-        Kind::Write => filled(cell.block_bytes, writer as u64),
     }
 }
 

@@ -1,0 +1,1 @@
+"""Do two probes of one layer find the same?"""
