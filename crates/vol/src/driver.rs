@@ -345,6 +345,21 @@ impl Ours {
         }
     }
 
+    /// Runs a write here and now where a copy of it would buy the program nothing. Not where
+    /// somebody asked for one: by an event set, a size from which on writes go behind, or by
+    /// promising the file from a task, whose executor does not wait.
+    fn write_through(
+        &self,
+        address: Address,
+        size: usize,
+        write: impl FnOnce() -> Status,
+    ) -> Option<Status> {
+        let is_asked_for =
+            self.settings.is_behind_asked_for() || self.later.is_some() || scope::is_followed();
+        let Opened { behind, file } = self.behind().filter(|_| !is_asked_for)?;
+        behind.write_through(file, address, size as u64, write, |status| *status >= 0)
+    }
+
     /// Takes bytes; `false`: they have to be written here and now.
     fn write_behind(&self, address: Address, bytes: &[u8]) -> bool {
         let Some(Opened { behind, file }) = self.behind() else { return false };
@@ -402,7 +417,11 @@ unsafe extern "C" fn write(
     let ours = unsafe { of(file) };
     let end = address.checked_add(size as u64).filter(|end| *end <= ADDRESS_MAX);
     let plainly = || below!(ours, write(kind, list, address, size, buffer));
-    let status = ours.write_now(kind, size, plainly).unwrap_or_else(|| {
+    let at_once = || {
+        let now = ours.write_now(kind, size, plainly);
+        now.or_else(|| ours.write_through(address, size, plainly))
+    };
+    let status = at_once().unwrap_or_else(|| {
         // SAFETY: HDF5's bytes, for as long as this call.
         let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), size) };
         let is_possible = end.is_some_and(|end| end <= len_max()) && size > 0;

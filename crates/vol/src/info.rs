@@ -73,6 +73,11 @@ impl Settings {
             .then_some("ALONGSIDE_HDF5_LIMIT cannot be read")
     }
 
+    /// Whether the program says from which size on writes go behind it.
+    pub fn is_behind_asked_for(&self) -> bool {
+        self.behind_bytes.is_some()
+    }
+
     /// The size from which on writes of this kind of memory go behind the program.
     pub fn behind_bytes(&self, kind: c_int) -> usize {
         let usual = if kind == MEMORY_DATA { BEHIND_BYTES } else { BEHIND_METADATA_BYTES };

@@ -108,9 +108,13 @@ pub fn label() -> Arc<Label> {
     Arc::new(Label { operation, object })
 }
 
+/// Whether somebody wants to follow what is written now.
+pub fn is_followed() -> bool {
+    NOW.get().is_some_and(|now| now.wanted == Wanted::Ticket)
+}
+
 /// What is to follow a write of now, if somebody wants to.
 pub fn ticket() -> Option<Ticket> {
-    let wanted = NOW.get().is_some_and(|now| now.wanted == Wanted::Ticket);
     let get = |slot: &RefCell<Option<Ticket>>| slot.borrow_mut().get_or_insert_default().clone();
-    wanted.then(|| TICKET.try_with(get).ok()).flatten()
+    is_followed().then(|| TICKET.try_with(get).ok()).flatten()
 }

@@ -19,6 +19,7 @@ static hid_t with_a_failed_write(int error, size_t bytes_min) {
     hid_t file = new_file("a.h5");
     hid_t good = new_dataset(file, "a", COUNT), bad = new_dataset(file, "b", COUNT);
     write_numbers(good, 1, COUNT);
+    compute();
     CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) >= 0);
     gate_fail(error, bytes_min);
     write_numbers(bad, 2, COUNT);
@@ -151,12 +152,37 @@ static void a_small_file_system_runs_full(void) {
     hid_t file = new_file("small/a.h5");
     hid_t good = new_dataset(file, "a", COUNT), bad = new_dataset(file, "b", 16 * COUNT);
     write_numbers(good, 1, COUNT);
+    compute();
     CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) >= 0);
     write_numbers(bad, 2, 16 * COUNT);
     CHECK(H5Dclose(good) >= 0 && H5Dclose(bad) >= 0);
     CHECK(H5Fclose(file) < 0);
     CHECK(is_said(ENOSPC));
     check_file("small/a.h5", "a", 1, COUNT);
+}
+
+/* Who flushes right after its writes does the next ones itself: told in the call, or by the flush,
+ * and nothing is left of it. */
+static void a_write_that_no_copy_is_made_of_fails_by_itself(void) {
+    enum { ROUNDS = 20 };
+    hid_t file = new_file("a.h5");
+    hid_t good = new_dataset(file, "a", COUNT), bad = new_dataset(file, "b", COUNT);
+    int *made = numbers(2, COUNT);
+    for (int round = 0; round < ROUNDS; round++) {
+        write_numbers(good, round, COUNT);
+        CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) >= 0);
+        gate_fail(ENOSPC, 1 << 16);
+        herr_t written = H5Dwrite(bad, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, made);
+        CHECK(written >= 0 || strstr(stack_text(H5E_DEFAULT), strerror(ENOSPC)) != NULL);
+        CHECK((H5Fflush(file, H5F_SCOPE_LOCAL) < 0) == (written >= 0));
+        gate_open();
+        CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) >= 0);
+    }
+    free(made);
+    write_numbers(bad, 3, COUNT);
+    CHECK(H5Dclose(good) >= 0 && H5Dclose(bad) >= 0 && H5Fclose(file) >= 0);
+    check_file("a.h5", "a", ROUNDS - 1, COUNT);
+    check_file("a.h5", "b", 3, COUNT);
 }
 
 const struct trap FULL[] = {
@@ -171,6 +197,8 @@ const struct trap FULL[] = {
      a_read_of_what_is_lost_says_so_and_others_go_on},
     {"what_is_longer_than_files_may_be_is_refused_by_the_call",
      what_is_longer_than_files_may_be_is_refused_by_the_call},
+    {"a_write_that_no_copy_is_made_of_fails_by_itself",
+     a_write_that_no_copy_is_made_of_fails_by_itself},
     {"a_small_file_system_runs_full", a_small_file_system_runs_full},
     {NULL, NULL},
 };

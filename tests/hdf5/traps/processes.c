@@ -94,6 +94,7 @@ static void an_exit_without_the_handler_of_hdf5_writes_all(void) {
     if (child == 0) {
         hid_t file = new_file("a.h5"), dataset = new_dataset(file, "a", COUNT);
         write_numbers(dataset, 1, COUNT);
+        compute();
         CHECK(H5Fflush(file, H5F_SCOPE_LOCAL) >= 0);
         write_numbers(dataset, 2, COUNT);
         exit(0);

@@ -24,6 +24,10 @@ void gate_fail(int error, size_t bytes_min);
 /* How many writes of at least so many bytes other threads than the first have begun. */
 unsigned gate_begun(void);
 
+/* What a program does between its writes and a flush, so that copies of them buy it something: the
+ * next ones go behind it. */
+void compute(void);
+
 /* All that a stack of errors says, one description a line. Valid until the next call. */
 const char *stack_text(hid_t stack);
 

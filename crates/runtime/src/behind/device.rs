@@ -107,7 +107,7 @@ impl State {
         let pause = if self.is_flushing { PAUSE } else { LONG_PAUSE };
         let mut soonest = None;
         for (id, file) in &mut self.files {
-            let (fd, is_still, device) = (file.fd, file.is_still(), &mut file.device);
+            let (fd, is_still, device) = (file.fd, file.pauses(), &mut file.device);
             let is_wanted = is_still && !device.is_left && device.is_enough();
             let Some(at) = device.written.filter(|_| is_wanted) else { continue };
             let left = pause.saturating_sub(at.elapsed());
@@ -128,7 +128,7 @@ impl State {
     /// Whether the program still pauses: `fdatasync` would wait for what it writes now.
     fn still_pauses(&self, file: FileId) -> bool {
         self.files.get(&file).is_some_and(|file| {
-            file.is_still() && !file.device.is_left && file.device.ranges.is_empty()
+            file.pauses() && !file.device.is_left && file.device.ranges.is_empty()
         })
     }
 
@@ -153,9 +153,10 @@ impl State {
     /// A file will be closed: what has not reached the device is left to the system. Whether the
     /// descriptor may be closed now.
     pub(super) fn leave_device(&mut self, file: FileId) -> bool {
+        let is_pushed = self.pushes.leave(file);
         self.files.get_mut(&file).is_none_or(|file| {
             file.device.is_left = true;
-            !file.device.is_under_way
+            is_pushed && !file.device.is_under_way
         })
     }
 }

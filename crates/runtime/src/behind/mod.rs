@@ -6,6 +6,7 @@
 //! read ───> waits for the writes that it overlaps, then the caller reads by itself
 //! fetch ──> reads ahead, after the writes that it overlaps; the read of it copies from memory
 //! drain ──> waits for all of a file, and takes what went wrong
+//! write_through ──> the caller writes: of a program that drains right after its writes
 //! ```
 //!
 //! For one who writes files through calls of its own (the HDF5 connector's file driver) and keeps
@@ -29,6 +30,8 @@
 mod blocks;
 mod device;
 mod fetch;
+mod pace;
+mod push;
 mod state;
 mod thread;
 
@@ -223,6 +226,17 @@ impl WriteBehind {
         label: &Arc<Label>,
         ticket: Option<&Ticket>,
     ) -> Result<(), Refused> {
+        self.paced(file, || self.write_copied(file, offset, bytes, label, ticket))
+    }
+
+    fn write_copied(
+        &self,
+        file: FileId,
+        offset: u64,
+        bytes: &[u8],
+        label: &Arc<Label>,
+        ticket: Option<&Ticket>,
+    ) -> Result<(), Refused> {
         let next = AtomicUsize::new(0);
         let copy = || loop {
             let at = next.fetch_add(PIECE_BYTES_MAX, Ordering::Relaxed);
@@ -260,6 +274,21 @@ impl WriteBehind {
         label: &Arc<Label>,
         ticket: Option<&Ticket>,
     ) -> Result<(), Refused> {
+        // SAFETY: the caller promised.
+        self.paced(file, || unsafe { self.submit_lent(file, offset, bytes, label, ticket) })
+    }
+
+    /// # Safety
+    ///
+    /// As of [`WriteBehind::write_lent`].
+    unsafe fn submit_lent(
+        &self,
+        file: FileId,
+        offset: u64,
+        bytes: &[u8],
+        label: &Arc<Label>,
+        ticket: Option<&Ticket>,
+    ) -> Result<(), Refused> {
         let mut at = offset;
         for piece in bytes.chunks(PIECE_BYTES_MAX) {
             // SAFETY: the caller promised, and no engine changes what it writes.
@@ -280,7 +309,7 @@ impl WriteBehind {
         ticket: Option<&Ticket>,
     ) -> Result<(), Refused> {
         // SAFETY: they stay until this returns, and nothing uses them after that.
-        unsafe { self.write_lent(file, offset, bytes, label, ticket) }?;
+        unsafe { self.submit_lent(file, offset, bytes, label, ticket) }?;
         let range = [(offset, bytes.len() as u64)];
         let mut state = self.shared.state.lock();
         while !self.is_orphaned() && state.is_writing(file, &range) {
@@ -305,6 +334,43 @@ impl WriteBehind {
         let result = change();
         self.shared.state.lock().change(file, false);
         Some(result)
+    }
+
+    /// Has the caller write a range by itself, as of [`WriteBehind::change`], if a copy would buy
+    /// the program nothing (`pace`). `None`: it was not called. What the file has then, as
+    /// `is_written` says, is handed to the device behind the program.
+    pub fn write_through<T>(
+        &self,
+        file: FileId,
+        offset: u64,
+        len: u64,
+        write: impl FnOnce() -> T,
+        is_written: impl FnOnce(&T) -> bool,
+    ) -> Option<T> {
+        let mut state = self.lock_to_take();
+        if self.is_orphaned() || !state.pace.is_direct(Instant::now()) || !state.is_quiet(file) {
+            return None;
+        }
+        state.change(file, true);
+        drop(state);
+        let result = self.paced(file, write);
+        let is_written = is_written(&result);
+        let mut state = self.shared.state.lock();
+        state.change(file, false);
+        let is_due = is_written && state.note_direct(file, offset, len);
+        drop(state);
+        if is_due {
+            self.shared.bell.ring();
+        }
+        Some(result)
+    }
+
+    /// Something that the program writes.
+    fn paced<T>(&self, file: FileId, write: impl FnOnce() -> T) -> T {
+        self.shared.state.lock().pace.begins(Instant::now());
+        let result = write();
+        self.shared.state.lock().pace.ends(file, Instant::now());
+        result
     }
 
     /// Memory for a piece, when the file may have it.
@@ -444,6 +510,7 @@ impl WriteBehind {
     ///
     /// What went wrong since the last time, each failure once.
     pub fn drain(&self, file: FileId) -> Result<(), Vec<Failed>> {
+        self.shared.state.lock().pace.waits(file, Instant::now());
         match self.lock_when_settled(file).take_failures(file) {
             failures if failures.is_empty() => Ok(()),
             failures => Err(failures),

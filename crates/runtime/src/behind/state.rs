@@ -13,11 +13,10 @@ use ops::{Answer, Buffer, Errno, Op};
 use super::blocks::{Block, Blocks, Room};
 use super::device::Device;
 use super::fetch::Fetched;
+use super::pace::{Pace, PAUSE};
+use super::push::Pushes;
 use super::{Failed, FileId, Label, Refused, Rules, TicketState};
 use crate::copying::copy_past_the_caches;
-
-/// A program that has not written for so long has paused.
-const PAUSE: Duration = Duration::from_millis(1);
 
 /// So long writes wait for a pause at most: the device has nothing to do meanwhile.
 const HELD_MAX: Duration = Duration::from_millis(50);
@@ -104,6 +103,11 @@ impl File {
     pub(super) fn is_still(&self) -> bool {
         self.tasks == 0
     }
+
+    /// Nor written by the program itself just now.
+    pub(super) fn pauses(&self) -> bool {
+        self.is_still() && self.changing == 0
+    }
 }
 
 pub(super) enum Work {
@@ -143,6 +147,7 @@ pub(super) struct State {
     waiting: VecDeque<TaskId>,
     /// Writes that are not begun while the program is copying more.
     held: Held,
+    pub(super) pace: Pace,
     blocks: Blocks,
     /// Bytes of blocks that were reserved since everything was idle, and the most that may be held.
     burst: (usize, usize),
@@ -158,6 +163,8 @@ pub(super) struct State {
     pub(super) has_device_thread: Option<bool>,
     /// The program has flushed, and will again.
     pub(super) is_flushing: bool,
+    /// What was written directly, on its way to the device.
+    pub(super) pushes: Pushes,
 }
 
 impl State {
@@ -169,6 +176,7 @@ impl State {
             jobs: HashMap::new(),
             waiting: VecDeque::new(),
             held: Held::default(),
+            pace: Pace::default(),
             blocks: Blocks::default(),
             burst: (0, 0),
             spare_bytes: 0,
@@ -178,6 +186,7 @@ impl State {
             is_device_due: false,
             has_device_thread: None,
             is_flushing: false,
+            pushes: Pushes::default(),
         }
     }
 

@@ -58,9 +58,26 @@ fn label() -> Arc<Label> {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Write { offset: usize, len: usize, byte: u8, is_lent: bool },
-    Read { offset: usize, len: usize },
-    Fetch { offset: usize, len: usize },
+    Write {
+        offset: usize,
+        len: usize,
+        byte: u8,
+        is_lent: bool,
+    },
+    /// By the caller, where a copy buys nothing.
+    Through {
+        offset: usize,
+        len: usize,
+        byte: u8,
+    },
+    Read {
+        offset: usize,
+        len: usize,
+    },
+    Fetch {
+        offset: usize,
+        len: usize,
+    },
     Drain,
 }
 
@@ -70,11 +87,22 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (range.clone(), any::<u8>(), any::<bool>()).prop_map(
             |((offset, len), byte, is_lent)| Step::Write { offset, len, byte, is_lent }
         ),
+        3 => (range.clone(), any::<u8>())
+            .prop_map(|((offset, len), byte)| Step::Through { offset, len, byte }),
         2 => range.clone().prop_map(|(offset, len)| Step::Fetch { offset, len }),
         3 => range.prop_map(|(offset, len)| Step::Read { offset, len }),
         1 => Just(Step::Drain),
     ];
     prop::collection::vec(step, 1..40)
+}
+
+/// As a program whose copies buy nothing, where that is known; behind it otherwise.
+fn write_directly(behind: &WriteBehind, file: FileId, on_disk: &File, at: u64, bytes: &[u8]) {
+    let write = || on_disk.write_all_at(bytes, at);
+    match behind.write_through(file, at, bytes.len() as u64, write, Result::is_ok) {
+        Some(result) => result.unwrap(),
+        None => behind.write(file, at, bytes, &label(), None).unwrap(),
+    }
 }
 
 proptest! {
@@ -106,6 +134,11 @@ proptest! {
                     } else {
                         behind.write(file, offset as u64, &bytes, &label(), None).unwrap();
                     }
+                }
+                Step::Through { offset, len, byte } => {
+                    let bytes = vec![byte; len];
+                    model[offset..offset + len].copy_from_slice(&bytes);
+                    write_directly(&behind, file, &on_disk, offset as u64, &bytes);
                 }
                 Step::Read { offset, len } => {
                     let mut seen = vec![0; len];
@@ -531,4 +564,48 @@ fn a_failure_that_was_told_is_over_while_others_are_under_way() {
     state.end_read(after);
     state.end_read(elsewhere);
     assert!(state.is_idle());
+}
+
+/// Writes until a copy is known to buy nothing: this test may be kept waiting itself.
+fn hurry(behind: &WriteBehind, file: FileId) {
+    while !behind.shared.state.lock().pace.is_direct(Instant::now()) {
+        behind.write(file, 0, &[1; 50], &label(), None).unwrap();
+        behind.drain(file).unwrap();
+    }
+}
+
+#[test]
+fn who_waits_right_after_its_writes_does_the_next_ones_itself() {
+    let behind = WriteBehind::new().unwrap();
+    let on_disk = new_file();
+    let file = behind.add(on_disk.as_raw_fd(), "f", rules(1 << 20));
+    assert_eq!(behind.write_through(file, 0, 1, || panic!("nothing is known"), |()| true), None);
+    hurry(&behind, file);
+    let failed = behind.write_through(file, 0, 1 << 20, || Err::<(), _>(Errno(5)), Result::is_ok);
+    assert_eq!(failed, Some(Err(Errno(5))), "it is the caller's to tell");
+    assert_eq!(behind.drain(file), Ok(()));
+    hurry(&behind, file);
+    let bytes = vec![7; 1 << 20];
+    let during = || {
+        on_disk.write_all_at(&bytes, 0).unwrap();
+        behind.fetch(file, 0, 100)
+    };
+    let fetched = behind.write_through(file, 0, 1 << 20, during, |_| true);
+    assert_eq!(fetched, Some(Ok(0)), "nothing is read ahead of a write that goes on");
+    assert_eq!(behind.forget(file), Ok(()), "what the device is handed is waited for");
+}
+
+#[test]
+fn a_direct_write_waits_behind_others_as_any_does() {
+    let late_max = Duration::from_millis(20);
+    let behind = faulty(Faults { late: 1.0, late_max, ..Faults::default() });
+    let on_disk = new_file();
+    let file = behind.add(on_disk.as_raw_fd(), "f", rules(1 << 20));
+    hurry(&behind, file);
+    behind.write(file, 0, &[1; 50], &label(), None).unwrap();
+    write_directly(&behind, file, &on_disk, 25, &[2; 50]);
+    assert_eq!(behind.forget(file), Ok(()));
+    let mut seen = [0; 75];
+    on_disk.read_exact_at(&mut seen, 0).unwrap();
+    assert_eq!((&seen[..25], &seen[25..]), (&[1; 25][..], &[2; 50][..]));
 }

@@ -16,11 +16,9 @@ use engine::Completion;
 use exec::native::thread::without_signals;
 use parking_lot::{Condvar, Mutex};
 
+use super::push::PUSHED_BYTES_MIN;
 use super::{blocks, Shared, GLOBAL, IDLE_S_MAX};
 use crate::write_out::write_out;
-
-/// Pieces of at least this size are handed to the device at once.
-const PUSHED_BYTES_MIN: u64 = 256 << 10;
 
 /// Until it is looked again whether memory can be given back that something under way may need.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
@@ -113,6 +111,15 @@ fn look(shared: &Arc<Shared>, done: &mut Vec<Completion>) -> Option<Duration> {
         let mut state = shared.state.lock();
         state.poll(done);
         if done.is_empty() {
+            if let Some((fd, offset, len)) = state.next_push() {
+                drop(state);
+                // As below; the descriptor is open until this has ended.
+                let _ = write_out(fd, offset, len, false);
+                let mut state = shared.state.lock();
+                state.end_push();
+                shared.tell(state);
+                continue;
+            }
             if let Some(left) = state.begin_after_pause() {
                 return Some(left);
             }
