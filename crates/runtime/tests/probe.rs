@@ -13,7 +13,7 @@ fn tiny() -> Options {
     Options {
         block_bytes: vec![4096, 16384],
         writers: vec![1, 2, 3],
-        rounds: 4,
+        rounds: 5,
         space_bytes: 200_000,
         data_bytes: 4_000_000,
         time: Duration::from_secs(60),
@@ -46,7 +46,7 @@ fn all_is_measured_within_the_data_and_nothing_is_left() {
     {
         for figure in outcome.figures.iter().filter(|figure| figure.cell.kind == kind) {
             let is_in_curve = figure.cell.block_bytes == side.knee.block_bytes;
-            assert_eq!(figure.rounds, if is_in_curve { 4 } else { 2 }, "{figure:?}");
+            assert_eq!(figure.rounds, if is_in_curve { 3 } else { 2 }, "{figure:?}");
         }
         let writers: Vec<_> = side.curve.points().iter().map(|point| point.writers).collect();
         assert_eq!(writers, [1, 2, 3]);

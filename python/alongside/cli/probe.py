@@ -19,7 +19,7 @@ from alongside.cli import curves, info, paths
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 COUNT_MAX = 2**32 - 1
 """Far beyond what the plan of a measurement takes."""
-ROUNDS_HELP = "7 of what the curves are of, 2 of the rest; medians count"
+ROUNDS_HELP = "7; two measure everything, the others the curves; medians count"
 HEADER = "# Storage layers as `alongside probe` measured them.\n"
 
 

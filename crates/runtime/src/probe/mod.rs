@@ -181,10 +181,16 @@ impl Probe {
 
     fn measure(&mut self) -> Result<(), ProbeError> {
         let at = self.order[self.next];
-        let (cell, bytes) = (self.plan.cells[at], self.plan.sample_bytes[at]);
+        let cell = self.plan.cells[at];
+        let (bytes, time) =
+            (self.plan.sample_bytes(cell, self.round), self.plan.sample_time(self.round));
         let turn = self.plan.measurements(self.round) as usize + self.next;
-        let sample = self.sampler.sample(cell, bytes, self.plan.sample_time, turn)?;
+        let sample = self.sampler.sample(cell, bytes, time, turn)?;
         self.bytes += sample.0;
+        if self.round == self.plan.survey_rounds {
+            // Those of the survey were shorter.
+            self.samples[at].clear();
+        }
         self.samples[at].push(sample);
         self.next += 1;
         if self.next == self.order.len() {

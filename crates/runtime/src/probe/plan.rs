@@ -20,7 +20,7 @@ pub struct Options {
     pub block_bytes: Vec<u64>,
     /// How many at once.
     pub writers: Vec<u32>,
-    /// How often each is measured that is in the curves, the others twice; medians.
+    /// Two survey all that is measured, the others measure what is in the curves; medians.
     pub rounds: u32,
     /// Bytes of space that are used.
     pub space_bytes: u64,
@@ -47,6 +47,9 @@ impl Default for Options {
 const BLOCK_UNIT_BYTES: u64 = 4096;
 /// So many rounds measure everything; those after them, the curve of the block that gave most.
 const SURVEY_ROUNDS: u32 = 2;
+/// A measurement of the curve has so many times the data and time of one of the survey: what
+/// storage that is limited to a rate lets more pass at first is the less of it.
+const CURVE_WEIGHT: u32 = 4;
 /// Writers and rounds at most.
 const WRITERS_MAX: u32 = 512;
 const ROUNDS_MAX: u32 = 100;
@@ -81,16 +84,16 @@ impl Cell {
 pub struct Plan {
     /// What is measured.
     pub cells: Vec<Cell>,
-    /// Bytes of one measurement of each cell.
-    pub sample_bytes: Vec<u64>,
-    /// How often each that is in the curves.
+    /// Bytes of a measurement of the survey, if that is not less than a block for each writer.
+    pub unit_bytes: u64,
+    /// The survey's rounds and those of the curves.
     pub rounds: u32,
     /// The first rounds, which have all cells.
     pub survey_rounds: u32,
     /// Cells of the other rounds: those of one block, for reading and for writing.
     pub curve_cells: usize,
-    /// How long one measurement takes at most.
-    pub sample_time: Duration,
+    /// How long a measurement of the survey takes at most.
+    pub unit_time: Duration,
     /// How long all takes at most.
     pub time: Duration,
     /// How many files, one for each of the most writers.
@@ -129,38 +132,32 @@ impl Plan {
             .collect();
         let (rounds, survey_rounds) = (options.rounds, options.rounds.min(SURVEY_ROUNDS));
         let curve_cells = cells.len() / blocks.len();
-        let laid_out = file_bytes * u64::from(files);
-        // Whichever block the curve will be of, its cells get no more than those of the largest.
-        let times = |cell: &Cell| match cell.block_bytes == block_bytes_max {
-            true => u64::from(rounds),
-            false => u64::from(survey_rounds),
-        };
-        let times: Vec<u64> = cells.iter().map(times).collect();
-        let budget = options.data_bytes.saturating_sub(laid_out);
-        let Some(sample_bytes) = shared_out(&cells, &times, budget) else {
-            let pairs = cells.iter().zip(&times);
-            let least = laid_out + pairs.map(|(cell, times)| cell.least() * times).sum::<u64>();
-            return Err(ProbeError::Options(format!(
-                "--data {} is not enough for {} measurements; it must be at least {least}, or ask \
-                 for fewer or smaller ones",
-                options.data_bytes,
-                times.iter().sum::<u64>()
-            )));
-        };
-        let samples = times.iter().sum::<u64>() as u32;
-        let sample_time = options.time.mul_f64(MEASURED_SHARE) / samples;
-        Ok(Plan {
+        let mut plan = Plan {
             cells,
-            sample_bytes,
+            unit_bytes: 0,
             rounds,
             survey_rounds,
             curve_cells,
-            sample_time,
+            unit_time: Duration::ZERO,
             time: options.time,
             files,
             file_bytes,
             block_bytes_max,
-        })
+        };
+        let Some(unit_bytes) = plan.share_out(options.data_bytes) else {
+            return Err(ProbeError::Options(format!(
+                "--data {} is not enough for {} measurements; it must be at least {}, or ask for \
+                 fewer or smaller ones",
+                options.data_bytes,
+                plan.measurements(rounds),
+                plan.data_bytes_max()
+            )));
+        };
+        plan.unit_bytes = unit_bytes;
+        let curves = plan.curve_cells as u32 * (rounds - survey_rounds);
+        let units = plan.cells.len() as u32 * survey_rounds + CURVE_WEIGHT * curves;
+        plan.unit_time = options.time.mul_f64(MEASURED_SHARE) / units;
+        Ok(plan)
     }
 
     /// Bytes of space that are used.
@@ -168,15 +165,55 @@ impl Plan {
         self.file_bytes * u64::from(self.files)
     }
 
+    /// Bytes of a measurement of a cell in this round.
+    pub fn sample_bytes(&self, cell: Cell, round: u32) -> u64 {
+        cell.least().max(self.unit_bytes.saturating_mul(u64::from(self.weight(round))))
+    }
+
+    /// How long a measurement of this round takes at most.
+    pub fn sample_time(&self, round: u32) -> Duration {
+        self.unit_time * self.weight(round)
+    }
+
+    fn weight(&self, round: u32) -> u32 {
+        if round < self.survey_rounds {
+            1
+        } else {
+            CURVE_WEIGHT
+        }
+    }
+
     /// Bytes that are read and written at most, the files themselves included.
     pub fn data_bytes_max(&self) -> u64 {
-        let of = |cells: &[u64]| cells.iter().sum::<u64>();
-        let largest = self.cells.iter().zip(&self.sample_bytes);
-        let largest = largest.filter(|(cell, _)| cell.block_bytes == self.block_bytes_max);
-        let largest: Vec<u64> = largest.map(|(_, bytes)| *bytes).collect();
-        let more = u64::from(self.rounds - self.survey_rounds);
-        let survey = u64::from(self.survey_rounds) * of(&self.sample_bytes);
-        self.space_bytes() + survey + more * of(&largest)
+        let of_round = |round| {
+            // Whichever block the curve will be of, no other has more.
+            let is_in = |cell: &&Cell| {
+                round < self.survey_rounds || cell.block_bytes == self.block_bytes_max
+            };
+            let cells = self.cells.iter().filter(is_in);
+            cells.map(|cell| self.sample_bytes(*cell, round)).fold(0, u64::saturating_add)
+        };
+        (0..self.rounds).map(of_round).fold(self.space_bytes(), u64::saturating_add)
+    }
+
+    /// The most that a measurement of the survey can have; `None`: there is not enough.
+    fn share_out(&self, data_bytes: u64) -> Option<u64> {
+        let fits = |unit_bytes| {
+            Plan { cells: self.cells.clone(), unit_bytes, ..*self }.data_bytes_max() <= data_bytes
+        };
+        let (mut least, mut over) = (0, data_bytes);
+        if !fits(least) {
+            return None;
+        }
+        while over - least > 1 {
+            let middle = least + (over - least) / 2;
+            if fits(middle) {
+                least = middle;
+            } else {
+                over = middle;
+            }
+        }
+        Some(least)
     }
 
     /// Measurements before this round.
@@ -246,21 +283,6 @@ fn check(options: &Options, block_bytes_max: u64, writers_max: u32) -> Result<()
     Ok(())
 }
 
-/// The data of a measurement of each cell, which is made so many times, as evenly as the least of
-/// each allows. `None`: it is not enough.
-fn shared_out(cells: &[Cell], times: &[u64], budget: u64) -> Option<Vec<u64>> {
-    let mut by_least: Vec<usize> = (0..cells.len()).collect();
-    by_least.sort_by_key(|cell| std::cmp::Reverse(cells[*cell].least()));
-    let (mut left, mut to_come) = (budget, times.iter().sum::<u64>());
-    let mut shares = vec![0; cells.len()];
-    for cell in by_least {
-        shares[cell] = (left / to_come).max(cells[cell].least());
-        left = left.checked_sub(shares[cell] * times[cell])?;
-        to_come -= times[cell];
-    }
-    Some(shares)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,19 +309,23 @@ mod tests {
         assert_eq!((plan.cells.len(), plan.files, plan.file_bytes), (8, 4, 24_576));
         assert!(plan.data_bytes_max() <= 500_000, "{}", plan.data_bytes_max());
         assert_eq!(plan.measurements(plan.rounds), 8 + 8 + 4);
-        assert!(plan.sample_time * 20 <= plan.time);
-        let pairs = || plan.cells.iter().zip(&plan.sample_bytes);
-        assert!(pairs().all(|(cell, bytes)| *bytes >= cell.least()));
+        let rounds = || (0..3).flat_map(|round| [round].repeat(if round < 2 { 8 } else { 4 }));
+        assert!(rounds().map(|round| plan.sample_time(round)).sum::<Duration>() <= plan.time);
+        assert_eq!(plan.sample_time(2), 4 * plan.sample_time(1));
         assert!(Plan::new(&Options::default()).unwrap().data_bytes_max() <= 16_000_000_000);
     }
 
     #[test]
     fn large_cells_get_their_least_and_the_others_share_the_rest() {
-        let cell = |writers| Cell { kind: Kind::Read, block_bytes: 10, writers };
-        let cells = [cell(1), cell(50), cell(2)];
-        assert_eq!(shared_out(&cells, &[1, 1, 1], 600), Some(vec![50, 500, 50]));
-        assert_eq!(shared_out(&cells, &[1, 2, 3], 1070), Some(vec![10, 500, 20]));
-        assert_eq!(shared_out(&cells, &[1, 2, 3], 1069), None);
+        let plan = Plan::new(&Options { data_bytes: 700_000, ..small() }).unwrap();
+        let cell = |block_bytes, writers| Cell { kind: Kind::Read, block_bytes, writers };
+        let unit = plan.unit_bytes;
+        assert!(unit > 4096 && unit < 32_768, "{unit}");
+        assert_eq!(plan.sample_bytes(cell(4096, 1), 1), unit);
+        assert_eq!(plan.sample_bytes(cell(8192, 4), 1), 32_768);
+        assert_eq!(plan.sample_bytes(cell(8192, 4), 2), 32_768.max(4 * unit));
+        let more = Plan { cells: plan.cells.clone(), unit_bytes: unit + 1, ..plan };
+        assert!(plan.data_bytes_max() <= 700_000 && more.data_bytes_max() > 700_000);
     }
 
     #[test]

@@ -7,6 +7,9 @@ use super::plan::{Cell, Kind, Plan};
 /// The knee is where this share of the best bandwidth is reached; below it, the curve has fallen.
 pub const KNEE_SHARE: f64 = 0.95;
 
+/// A block with which the storage gives so much of the most is as good as the best.
+const EQUAL_SHARE: f64 = 0.95;
+
 /// What was measured of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
@@ -58,7 +61,8 @@ fn figure(cell: Cell, samples: &[(u64, u64)]) -> Option<Figure> {
 }
 
 /// The block with which the storage gives most, in the mean over the numbers of writers: of the
-/// best of all figures, it is too often chance that it is the best.
+/// best of all figures, it is too often chance that it is the best. Of blocks with which it gives as
+/// good as the most ([`EQUAL_SHARE`]), the smallest.
 pub fn best_block(figures: &[Figure], kind: Kind) -> Option<u64> {
     let of_kind = || figures.iter().filter(|figure| figure.cell.kind == kind);
     let mean = |block: &u64| {
@@ -66,8 +70,9 @@ pub fn best_block(figures: &[Figure], kind: Kind) -> Option<u64> {
         let bandwidths: Vec<f64> = of_block.map(|figure| figure.bandwidth).collect();
         bandwidths.iter().sum::<f64>() / bandwidths.len() as f64
     };
-    let blocks = of_kind().map(|figure| figure.cell.block_bytes);
-    blocks.max_by(|one, other| mean(one).total_cmp(&mean(other)))
+    let blocks = || of_kind().map(|figure| figure.cell.block_bytes);
+    let most = blocks().map(|block| mean(&block)).max_by(f64::total_cmp)?;
+    blocks().filter(|block| mean(block) >= EQUAL_SHARE * most).min()
 }
 
 /// The curve of a block.
@@ -139,6 +144,8 @@ mod tests {
             figure(read, 20, 1, 50.0),
         ];
         assert_eq!(best_block(&all, write), Some(10));
+        assert_eq!(best_block(&[all[2], figure(write, 10, 1, 6.7)], write), Some(10), "equal");
+        assert_eq!(best_block(&[all[2], figure(write, 10, 1, 6.6)], write), Some(20));
         assert_eq!(curve(&all, write, 10), Some(curve_of(&[(1, 9), (2, 5)])));
         assert_eq!(best_block(&all, read), Some(20));
         assert_eq!(best_block(&all[..3], read), None);
