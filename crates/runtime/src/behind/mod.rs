@@ -226,17 +226,6 @@ impl WriteBehind {
         label: &Arc<Label>,
         ticket: Option<&Ticket>,
     ) -> Result<(), Refused> {
-        self.paced(file, || self.write_copied(file, offset, bytes, label, ticket))
-    }
-
-    fn write_copied(
-        &self,
-        file: FileId,
-        offset: u64,
-        bytes: &[u8],
-        label: &Arc<Label>,
-        ticket: Option<&Ticket>,
-    ) -> Result<(), Refused> {
         let next = AtomicUsize::new(0);
         let copy = || loop {
             let at = next.fetch_add(PIECE_BYTES_MAX, Ordering::Relaxed);
@@ -251,10 +240,10 @@ impl WriteBehind {
                 Err(refused) => return Err(refused),
             }
         };
-        match bytes.len() < HELPED_BYTES_MIN {
+        self.paced(file, || match bytes.len() < HELPED_BYTES_MIN {
             true => copy(),
             false => thread::helped(copy),
-        }
+        })
     }
 
     /// As [`WriteBehind::write`], without a copy.
@@ -274,29 +263,16 @@ impl WriteBehind {
         label: &Arc<Label>,
         ticket: Option<&Ticket>,
     ) -> Result<(), Refused> {
-        // SAFETY: the caller promised.
-        self.paced(file, || unsafe { self.submit_lent(file, offset, bytes, label, ticket) })
-    }
-
-    /// # Safety
-    ///
-    /// As of [`WriteBehind::write_lent`].
-    unsafe fn submit_lent(
-        &self,
-        file: FileId,
-        offset: u64,
-        bytes: &[u8],
-        label: &Arc<Label>,
-        ticket: Option<&Ticket>,
-    ) -> Result<(), Refused> {
-        let mut at = offset;
-        for piece in bytes.chunks(PIECE_BYTES_MAX) {
-            // SAFETY: the caller promised, and no engine changes what it writes.
-            let memory = unsafe { state::Memory::lent(piece.as_ptr().cast_mut(), piece.len()) };
-            self.submit(file, at, memory, label, ticket)?;
-            at += piece.len() as u64;
-        }
-        Ok(())
+        self.paced(file, || {
+            let mut at = offset;
+            for piece in bytes.chunks(PIECE_BYTES_MAX) {
+                // SAFETY: the caller promised, and no engine changes what it writes.
+                let memory = unsafe { state::Memory::lent(piece.as_ptr().cast_mut(), piece.len()) };
+                self.submit(file, at, memory, label, ticket)?;
+                at += piece.len() as u64;
+            }
+            Ok(())
+        })
     }
 
     /// Takes a write and waits for its end: its bytes are used where they are.
@@ -309,7 +285,7 @@ impl WriteBehind {
         ticket: Option<&Ticket>,
     ) -> Result<(), Refused> {
         // SAFETY: they stay until this returns, and nothing uses them after that.
-        unsafe { self.submit_lent(file, offset, bytes, label, ticket) }?;
+        unsafe { self.write_lent(file, offset, bytes, label, ticket) }?;
         let range = [(offset, bytes.len() as u64)];
         let mut state = self.shared.state.lock();
         while !self.is_orphaned() && state.is_writing(file, &range) {

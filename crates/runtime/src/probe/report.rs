@@ -61,8 +61,8 @@ fn figure(cell: Cell, samples: &[(u64, u64)]) -> Option<Figure> {
 }
 
 /// The block with which the storage gives most, in the mean over the numbers of writers: of the
-/// best of all figures, it is too often chance that it is the best. Of blocks with which it gives as
-/// good as the most ([`EQUAL_SHARE`]), the smallest.
+/// best of all figures, it is too often chance that it is the best. Of blocks with which it gives
+/// as good as the most ([`EQUAL_SHARE`]), the smallest.
 pub fn best_block(figures: &[Figure], kind: Kind) -> Option<u64> {
     let of_kind = || figures.iter().filter(|figure| figure.cell.kind == kind);
     let mean = |block: &u64| {
