@@ -99,7 +99,7 @@ lint-python: $(PACKAGE)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy --strict python/alongside
-	$(PY) -m mypy --strict apps bench
+	$(PY) -m mypy --strict apps bench tests/hdf5
 	$(PY) -m mypy.stubtest alongside._native
 
 .PHONY: format

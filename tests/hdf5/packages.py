@@ -35,7 +35,7 @@ def python_of(version: str) -> Path:
     stamp = folder / "ready"
     if not stamp.exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        command = [python, "-m", "pip", "install", "-q", f"h5py=={version}", *WITH]
+        command = [str(python), "-m", "pip", "install", "-q", f"h5py=={version}", *WITH]
         subprocess.run(command, check=True)
         stamp.touch()
     return python
