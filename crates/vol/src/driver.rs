@@ -347,7 +347,9 @@ impl Ours {
 
     /// Runs a write here and now where a copy of it would buy the program nothing. Not where
     /// somebody asked for one: by an event set, a size from which on writes go behind, or by
-    /// promising the file from a task, whose executor does not wait.
+    /// promising the file from a task, whose executor does not wait. `None` also if it failed: HDF5
+    /// is not told, as after a failed write of data an assertion may end it in the close. The next
+    /// try is a copy's, whose failure is told as of any other.
     fn write_through(
         &self,
         address: Address,
@@ -357,7 +359,10 @@ impl Ours {
         let is_asked_for =
             self.settings.is_behind_asked_for() || self.later.is_some() || scope::is_followed();
         let Opened { behind, file } = self.behind().filter(|_| !is_asked_for)?;
-        behind.write_through(file, address, size as u64, write, |status| *status >= 0)
+        let write = || stack::quietly(self.hdf5, || stack::keep(self.hdf5, write));
+        let written =
+            behind.write_through(file, address, size as u64, write, |status| *status >= 0);
+        written.filter(|status| *status >= 0)
     }
 
     /// Takes bytes; `false`: they have to be written here and now.
