@@ -5,6 +5,10 @@
 /// together take 0.6 to 0.9 times as long as after the C library's copy, up to 4 MiB as long.
 const LARGE_BYTES_MIN: usize = 8 << 20;
 
+/// Of the caches.
+#[cfg(all(target_arch = "x86_64", not(watched)))]
+const LINE_BYTES: usize = 64;
+
 /// Copies a value that somebody will read.
 ///
 /// # Panics
@@ -60,9 +64,6 @@ pub(crate) fn copy_past_the_caches(from: &[u8], to: &mut [u8]) {
     // SAFETY: orders the stores before what tells others of them.
     unsafe { _mm_sfence() };
 }
-
-#[cfg(all(target_arch = "x86_64", not(watched)))]
-const LINE_BYTES: usize = 64;
 
 /// Copies a line of the caches to one that is aligned.
 #[cfg(all(target_arch = "x86_64", not(watched)))]

@@ -347,22 +347,17 @@ impl Ours {
 
     /// Runs a write here and now where a copy of it would buy the program nothing. Not where
     /// somebody asked for one: by an event set, a size from which on writes go behind, or by
-    /// promising the file from a task, whose executor does not wait. `None` also if it failed: HDF5
-    /// is not told, as after a failed write of data an assertion may end it in the close. The next
+    /// promising the file from a task, whose executor does not wait. `false`: it is not written.
+    /// Of one that failed HDF5 is not told, as an assertion may then end it in the close: the next
     /// try is a copy's, whose failure is told as of any other.
-    fn write_through(
-        &self,
-        address: Address,
-        size: usize,
-        write: impl FnOnce() -> Status,
-    ) -> Option<Status> {
+    fn write_through(&self, address: Address, size: usize, write: impl FnOnce() -> Status) -> bool {
         let is_asked_for =
             self.settings.is_behind_asked_for() || self.later.is_some() || scope::is_followed();
-        let Opened { behind, file } = self.behind().filter(|_| !is_asked_for)?;
-        let write = || stack::quietly(self.hdf5, || stack::keep(self.hdf5, write));
-        let written =
-            behind.write_through(file, address, size as u64, write, |status| *status >= 0);
-        written.filter(|status| *status >= 0)
+        let Some(Opened { behind, file }) = self.behind().filter(|_| !is_asked_for) else {
+            return false;
+        };
+        let write = || stack::quietly(self.hdf5, || stack::keep(self.hdf5, write)) >= 0;
+        behind.write_through(file, address, size as u64, write)
     }
 
     /// Takes bytes; `false`: they have to be written here and now.
@@ -422,15 +417,13 @@ unsafe extern "C" fn write(
     let ours = unsafe { of(file) };
     let end = address.checked_add(size as u64).filter(|end| *end <= ADDRESS_MAX);
     let plainly = || below!(ours, write(kind, list, address, size, buffer));
-    let at_once = || {
-        let now = ours.write_now(kind, size, plainly);
-        now.or_else(|| ours.write_through(address, size, plainly))
-    };
-    let status = at_once().unwrap_or_else(|| {
+    let status = ours.write_now(kind, size, plainly).unwrap_or_else(|| {
         // SAFETY: HDF5's bytes, for as long as this call.
         let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), size) };
         let is_possible = end.is_some_and(|end| end <= len_max()) && size > 0;
-        match is_possible && ours.write_behind(address, bytes) {
+        let is_taken =
+            || ours.write_through(address, size, plainly) || ours.write_behind(address, bytes);
+        match is_possible && is_taken() {
             true => DONE,
             false => plainly(),
         }

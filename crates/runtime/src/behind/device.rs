@@ -107,8 +107,8 @@ impl State {
         let pause = if self.is_flushing { PAUSE } else { LONG_PAUSE };
         let mut soonest = None;
         for (id, file) in &mut self.files {
-            let (fd, is_still, device) = (file.fd, file.pauses(), &mut file.device);
-            let is_wanted = is_still && !device.is_left && device.is_enough();
+            let (fd, pauses, device) = (file.fd, file.pauses(), &mut file.device);
+            let is_wanted = pauses && !device.is_left && device.is_enough();
             let Some(at) = device.written.filter(|_| is_wanted) else { continue };
             let left = pause.saturating_sub(at.elapsed());
             if left.is_zero() {

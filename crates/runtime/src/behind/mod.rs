@@ -313,35 +313,36 @@ impl WriteBehind {
     }
 
     /// Has the caller write a range by itself, as of [`WriteBehind::change`], if a copy would buy
-    /// the program nothing (`pace`). `None`: it was not called. What the file has then, as
-    /// `is_written` says, is handed to the device behind the program.
-    pub fn write_through<T>(
+    /// the program nothing (`pace`); `write` says whether the file has it. If so it is handed to the
+    /// device behind the program. `false`: it was not written, and is to be taken as any other.
+    pub fn write_through(
         &self,
         file: FileId,
         offset: u64,
         len: u64,
-        write: impl FnOnce() -> T,
-        is_written: impl FnOnce(&T) -> bool,
-    ) -> Option<T> {
+        write: impl FnOnce() -> bool,
+    ) -> bool {
         let mut state = self.lock_to_take();
-        if self.is_orphaned() || !state.pace.is_direct(Instant::now()) || !state.is_quiet(file) {
-            return None;
+        let now = Instant::now();
+        if self.is_orphaned() || !state.pace.is_direct(now) || !state.is_quiet(file) {
+            return false;
         }
+        state.pace.begins(now);
         state.change(file, true);
         drop(state);
-        let result = self.paced(file, write);
-        let is_written = is_written(&result);
+        let is_written = write();
         let mut state = self.shared.state.lock();
         state.change(file, false);
+        state.pace.ends(file, Instant::now());
         let is_due = is_written && state.note_direct(file, offset, len);
         drop(state);
         if is_due {
             self.shared.bell.ring();
         }
-        Some(result)
+        is_written
     }
 
-    /// Something that the program writes.
+    /// Something that the program writes, taken.
     fn paced<T>(&self, file: FileId, write: impl FnOnce() -> T) -> T {
         self.shared.state.lock().pace.begins(Instant::now());
         let result = write();

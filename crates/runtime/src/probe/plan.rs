@@ -144,7 +144,7 @@ impl Plan {
             file_bytes,
             block_bytes_max,
         };
-        let Some(unit_bytes) = plan.share_out(options.data_bytes) else {
+        if !plan.share_out(options.data_bytes) {
             return Err(ProbeError::Options(format!(
                 "--data {} is not enough for {} measurements; it must be at least {}, or ask for \
                  fewer or smaller ones",
@@ -152,8 +152,7 @@ impl Plan {
                 plan.measurements(rounds),
                 plan.data_bytes_max()
             )));
-        };
-        plan.unit_bytes = unit_bytes;
+        }
         let curves = plan.curve_cells as u32 * (rounds - survey_rounds);
         let units = plan.cells.len() as u32 * survey_rounds + CURVE_WEIGHT * curves;
         plan.unit_time = options.time.mul_f64(MEASURED_SHARE) / units;
@@ -196,24 +195,19 @@ impl Plan {
         (0..self.rounds).map(of_round).fold(self.space_bytes(), u64::saturating_add)
     }
 
-    /// The most that a measurement of the survey can have; `None`: there is not enough.
-    fn share_out(&self, data_bytes: u64) -> Option<u64> {
-        let fits = |unit_bytes| {
-            Plan { cells: self.cells.clone(), unit_bytes, ..*self }.data_bytes_max() <= data_bytes
-        };
-        let (mut least, mut over) = (0, data_bytes);
-        if !fits(least) {
-            return None;
-        }
-        while over - least > 1 {
-            let middle = least + (over - least) / 2;
-            if fits(middle) {
-                least = middle;
+    /// Gives a measurement of the survey the most that it can have; whether there is enough.
+    fn share_out(&mut self, data_bytes: u64) -> bool {
+        let (mut most, mut over) = (0, data_bytes);
+        while over - most > 1 {
+            self.unit_bytes = most + (over - most) / 2;
+            if self.data_bytes_max() <= data_bytes {
+                most = self.unit_bytes;
             } else {
-                over = middle;
+                over = self.unit_bytes;
             }
         }
-        Some(least)
+        self.unit_bytes = most;
+        self.data_bytes_max() <= data_bytes
     }
 
     /// Measurements before this round.
@@ -312,6 +306,8 @@ mod tests {
         let rounds = || (0..3).flat_map(|round| [round].repeat(if round < 2 { 8 } else { 4 }));
         assert!(rounds().map(|round| plan.sample_time(round)).sum::<Duration>() <= plan.time);
         assert_eq!(plan.sample_time(2), 4 * plan.sample_time(1));
+        let pairs = || (0..3).flat_map(|round| plan.cells.iter().map(move |cell| (*cell, round)));
+        assert!(pairs().all(|(cell, round)| plan.sample_bytes(cell, round) >= cell.least()));
         assert!(Plan::new(&Options::default()).unwrap().data_bytes_max() <= 16_000_000_000);
     }
 
@@ -320,7 +316,11 @@ mod tests {
         let plan = Plan::new(&Options { data_bytes: 700_000, ..small() }).unwrap();
         let cell = |block_bytes, writers| Cell { kind: Kind::Read, block_bytes, writers };
         let unit = plan.unit_bytes;
-        assert!(unit > 4096 && unit < 32_768, "{unit}");
+        assert_eq!(
+            unit,
+            (700_000 - 98_304 - 4 * 32_768) / 28,
+            "of 4 x 3 cells, and 2 x 2 x 4 times"
+        );
         assert_eq!(plan.sample_bytes(cell(4096, 1), 1), unit);
         assert_eq!(plan.sample_bytes(cell(8192, 4), 1), 32_768);
         assert_eq!(plan.sample_bytes(cell(8192, 4), 2), 32_768.max(4 * unit));
