@@ -313,8 +313,8 @@ impl WriteBehind {
     }
 
     /// Has the caller write a range by itself, as of [`WriteBehind::change`], if a copy would buy
-    /// the program nothing (`pace`); `write` says whether the file has it. If so it is handed to the
-    /// device behind the program. `false`: it was not written, and is to be taken as any other.
+    /// the program nothing (`pace`); `write` says whether the file has it. If so it is handed to
+    /// the device behind the program. `false`: it was not written, and is to be taken as any other.
     pub fn write_through(
         &self,
         file: FileId,
