@@ -168,7 +168,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     note = (
         f"{machine.describe()}; medians of {options.repetitions} (programs under 100 MB: "
         f"{options.repetitions * SHORT_TIMES}). A step is flushed and synced "
-        "after its computation. cN: computation of N % of the I/O time between the steps."
+        "after its computation; of once_, only the last one. cN: computation of N % of the I/O "
+        "time between the steps."
     )
     draw(chosen, samples, options.out / "hdf5.png", note)
     seconds = time.perf_counter() - started

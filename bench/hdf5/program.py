@@ -1,10 +1,10 @@
 """The program: `python -m bench.hdf5.program CONTENDER FOLDER CASE FILE`, h5py and nothing of ours.
 
 It is the same for all contenders; which connector HDF5 loads is said in the environment before
-h5py is imported. Every step ends with a flush and an fsync after the computation, so that the
-device is in the measure. The answer: seconds of I/O as the program sees them (its total less its
-computation), those of the step that nothing hides (the last one written, the first one read), and
-the total; of several processes, the slowest's.
+h5py is imported. Every step, or the whole program, ends with a flush and an fsync after the
+computation, so that the device is in the measure. The answer: seconds of I/O as the program sees
+them (its total less its computation), those of the step that nothing hides (the last one written,
+the first one read), and the total; of several processes, the slowest's.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def run(case: Case, path: Path, contender: str) -> dict[str, float]:
             since = time.perf_counter()
             compute(case.compute_s, matrix)
             computed_s += time.perf_counter() - since
-        if case.is_data:
+        if case.is_data and case.is_synced:
             file.flush()
             os.fsync(descriptor)
     file.close()

@@ -26,6 +26,8 @@ HIDDEN_WRITE_MAX = 1.01
 HIDDEN_READ_MAX = 1.01
 H5PY_HIDDEN_MIN = 0.9
 NOT_RUN = Sample(note="not run")
+#: Each step flushed and synced or only the end, on the machine's disk or the emulated one.
+SUFFIXES = ("", "_slow", "_once", "_once_slow")
 #: Ten steps, of which the last, which nothing hides, is 10 % alone; thirty; the emulated disk.
 H5PY = {
     "h5py_hidden": "write_5x64_c150",
@@ -110,25 +112,31 @@ def summary(cases: Sequence[Case], samples: Samples) -> list[Row]:
     }
     enough = [case for case in data if case.share > ENOUGH]
     return [
-        *_hidden([case for case in enough if not case.bandwidth], samples, ""),
-        *_hidden([case for case in enough if case.bandwidth], samples, "_slow"),
+        *(row for suffix in SUFFIXES for row in _hidden(enough, samples, suffix)),
         _worst("overhead_data", totals, OVERHEAD_DATA_MAX),
         _worst("overhead_metadata", metadatas, OVERHEAD_METADATA_MAX, peer=PASS_THROUGH),
         *_h5py(cases, samples),
     ]
 
 
+def _suffix(case: Case) -> str:
+    """Which of the rows over several cases a case is in."""
+    return ("" if case.is_synced else "_once") + ("_slow" if case.bandwidth else "")
+
+
 def _hidden(enough: Sequence[Case], samples: Samples, suffix: str) -> list[Row]:
     """What is seen with enough computation, over the step that nothing can hide."""
-    writes = [case for case in enough if not case.is_read]
-    reads = {case.name: hidden(case, samples, OURS) for case in enough if case.is_read}
+    chosen = [case for case in enough if _suffix(case) == suffix]
+    writes = [case for case in chosen if not case.is_read]
+    reads = {case.name: hidden(case, samples, OURS) for case in chosen if case.is_read}
     found = [
         ("hidden_write", {case.name: hidden(case, samples, LENT) for case in writes}),
         ("hidden_write_copied", {case.name: hidden(case, samples, OURS) for case in writes}),
         ("hidden_write_data", {case.name: hidden_data(case, samples) for case in writes}),
     ]
     rows = [_worst(name + suffix, ratios, HIDDEN_WRITE_MAX) for name, ratios in found]
-    return [*rows, _worst("hidden_read" + suffix, reads, HIDDEN_READ_MAX)]
+    rows.append(_worst("hidden_read" + suffix, reads, HIDDEN_READ_MAX))
+    return [row for row in rows if row.ratio is not None]
 
 
 def _h5py(cases: Sequence[Case], samples: Samples) -> list[Row]:
