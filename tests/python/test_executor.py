@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import functools
+import re
 import threading
 
 import pytest
@@ -214,6 +215,10 @@ def test_statistics(executor):
     assert (now.submitted, now.done, now.failed, now.cancelled) == (6, 5, 1, 0)
     assert now.elapsed_ns > 0
     assert {one.name for one in now.functions} >= {"square"}
+    head, *_ = str(now).splitlines()
+    assert head.startswith("alongside: 6 tasks in ")
+    assert head.endswith("(1 failed)")
+    assert re.search(r"^  square +compute +5 +0 ", str(now), re.MULTILINE)
 
 
 class Counter:  # noqa: PLW1641 - what has no hash is part of the test

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import alongside as al
-from alongside.cli import summary
+from alongside import summary
 
 LAYERS = """
 [[layer]]

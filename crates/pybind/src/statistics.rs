@@ -81,6 +81,15 @@ pub(crate) struct FunctionStatistics {
     bytes_written: u64,
 }
 
+#[pymethods]
+impl Statistics {
+    /// The summary that `alongside run` prints.
+    fn __repr__(slf: Bound<'_, Self>) -> PyResult<String> {
+        let lines = slf.py().import("alongside.summary")?.call_method1("lines", (slf,))?;
+        Ok(lines.extract::<Vec<String>>()?.join("\n"))
+    }
+}
+
 impl Statistics {
     pub(crate) fn of(py: Python<'_>, from: &runtime::Statistics) -> PyResult<Statistics> {
         let functions = from.functions.iter().map(|one| Py::new(py, FunctionStatistics::of(one)));

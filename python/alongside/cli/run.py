@@ -15,8 +15,8 @@ import traceback
 import types
 from typing import Any
 
-from alongside import _context, _native, hdf5
-from alongside.cli import graph, paths, progress, summary
+from alongside import _context, _native, hdf5, summary
+from alongside.cli import graph, paths, progress
 from alongside.errors import ConstraintError
 from alongside.session import POLICIES, Session, arguments_of
 
