@@ -139,7 +139,10 @@ fn waits_or_closed(credit: Option<Credit>) -> (bool, bool) {
 }
 
 fn full(error: runtime::exec::worker::StoreFull) -> PyErr {
-    StoreFullError::new_err(error.to_string())
+    StoreFullError::new_err(format!(
+        "{error}. Drop futures and arrays that are not needed any more, or give the session more \
+         (memory=)"
+    ))
 }
 
 #[pymethods]

@@ -44,7 +44,8 @@ impl fmt::Display for StoreFull {
         write!(
             f,
             "object store full: a value of {} bytes does not fit; {} of {} bytes are in use. \
-             Drop futures and arrays that are not needed any more, or raise the store's limit",
+             Drop futures and arrays that are not needed any more, or give the session more \
+             (memory=)",
             self.asked, self.in_use, self.max
         )
     }
