@@ -451,11 +451,12 @@ unsafe extern "C" fn read(
     };
     // SAFETY: HDF5's memory, for as long as this call.
     let into = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size) };
-    if behind.take_fetched(file, address, into) {
-        return DONE;
-    }
-    match behind.read(file, address, size as u64, plainly) {
-        Ok(status) => status,
+    let read = |address, part: &mut [u8]| {
+        below!(ours, read(kind, list, address, part.len(), part.as_mut_ptr().cast())) >= 0
+    };
+    match behind.read_into(file, address, into, read) {
+        Ok(true) => DONE,
+        Ok(false) => FAILED,
         Err(failed) => {
             stack::push_here(ours.hdf5, &format!("what is to be read is lost: {failed}"));
             FAILED

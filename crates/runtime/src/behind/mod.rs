@@ -176,6 +176,26 @@ impl Shared {
     }
 }
 
+/// The program reads: nothing begins to be read ahead.
+struct Reader<'a>(&'a Shared);
+
+impl Reader<'_> {
+    fn new(shared: &Shared) -> Reader<'_> {
+        shared.state.lock().ahead.begins();
+        Reader(shared)
+    }
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.ahead.ends();
+        if state.ahead.is_holding() {
+            self.0.bell.ring();
+        }
+    }
+}
+
 impl WriteBehind {
     /// One of its own, over the engine of threads.
     ///
@@ -437,7 +457,7 @@ impl WriteBehind {
     }
 
     /// Reads a range ahead, behind the caller, as far as the file's limit allows; how many bytes
-    /// that will be. [`WriteBehind::take_fetched`] hands them over.
+    /// that will be. [`WriteBehind::read_into`] hands them over.
     ///
     /// # Errors
     ///
@@ -447,27 +467,53 @@ impl WriteBehind {
         if self.is_orphaned() {
             return Err(Refused::Child);
         }
-        state.fetch(file, offset, len)
+        let fetched = state.fetch(file, offset, len);
+        if state.ahead.is_holding() {
+            self.shared.bell.ring();
+        }
+        fetched
     }
 
-    /// Gives a read what was read ahead, if that is all of it: waits for what is on its way.
-    /// `false`: the read is the caller's to do, with [`WriteBehind::read`]. One read of a file at
-    /// a time, and no write to the range meanwhile.
-    pub fn take_fetched(&self, file: FileId, offset: u64, into: &mut [u8]) -> bool {
+    /// Reads a range: hands over what was read ahead of it, waits for what is on its way, and has
+    /// `read` read the rest (from where, into what), as of [`WriteBehind::read`]; whether it could.
+    /// One read of a file at a time, and no write to the range meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As of [`WriteBehind::read`].
+    pub fn read_into(
+        &self,
+        file: FileId,
+        offset: u64,
+        into: &mut [u8],
+        mut read: impl FnMut(u64, &mut [u8]) -> bool,
+    ) -> Result<bool, Failed> {
         let len = into.len() as u64;
-        if len == 0 || self.is_quiet(file) {
-            return false;
+        if len == 0 || !self.shared.state.lock().has_fetched(file) {
+            return self.read(file, offset, len, || read(offset, into));
         }
-        let mut state = self.shared.state.lock();
-        while state.is_fetching(file, offset, offset + len) {
-            self.wait(&mut state, None);
-        }
-        let Some(parts) = state.parts(file, offset, len) else { return false };
-        drop(state);
+        let _reader = Reader::new(&self.shared);
+        let (end, mut by_itself) = (offset + len, Vec::new());
+        let parts = loop {
+            let mut state = self.shared.state.lock();
+            state.take_back(file, offset, end);
+            if let Some((start, until)) = state.gap(file, (offset, end), &by_itself) {
+                drop(state);
+                let part = &mut into[(start - offset) as usize..(until - offset) as usize];
+                if !self.read(file, start, until - start, || read(start, part))? {
+                    return Ok(false);
+                }
+                by_itself.push((start, until));
+            } else if state.is_fetching(file, offset, end) {
+                self.wait(&mut state, None);
+            } else {
+                break state.parts(file, offset, end);
+            }
+        };
         parts.iter().for_each(|part| part.copy(into));
-        self.shared.state.lock().handed_over(file, offset, len, parts);
+        self.shared.state.lock().handed_over(file, offset, end, parts);
         self.shared.changed.notify_all();
-        true
+        Ok(true)
     }
 
     /// What was read of a file ahead is of no use any more: it is not handed over.
@@ -552,6 +598,7 @@ impl WriteBehind {
     /// As of [`WriteBehind::drain`].
     pub fn forget(&self, file: FileId) -> Result<(), Vec<Failed>> {
         let mut state = self.shared.state.lock();
+        state.drop_fetched(file, 0, u64::MAX);
         while !self.is_orphaned() && !(state.leave_device(file) & state.is_still(file)) {
             self.wait(&mut state, None);
         }

@@ -12,7 +12,7 @@ use ops::{Answer, Buffer, Errno, Op};
 
 use super::blocks::{Block, Blocks, Room};
 use super::device::Device;
-use super::fetch::Fetched;
+use super::fetch::{Ahead, Fetched};
 use super::pace::{Pace, PAUSE};
 use super::push::Pushes;
 use super::{Failed, FileId, Label, Refused, Rules, TicketState};
@@ -33,6 +33,11 @@ impl Memory {
     /// Its bytes.
     pub(super) fn as_slice(&self) -> &[u8] {
         self.buffer.as_slice()
+    }
+
+    /// What is counted, and there once the piece begins.
+    pub(super) fn to_come(len: usize) -> Memory {
+        Memory { buffer: Buffer::from(Vec::new()), block: None, copied: len }
     }
 
     /// Somebody's bytes.
@@ -113,8 +118,9 @@ impl File {
 pub(super) enum Work {
     /// So many of its bytes are written.
     Write { memory: Memory, done: u64 },
-    /// It is read ahead of its reader; not if something is written there in the meantime.
-    Fetch { memory: Memory, is_stale: bool },
+    /// It is read ahead of its reader; for nothing if something is written there meanwhile, or its
+    /// reader did not wait for it.
+    Fetch { memory: Memory, has_begun: bool, is_stale: bool },
     /// Its reader may begin, or not.
     Read { is_ready: bool, failed: Option<Failed> },
 }
@@ -126,6 +132,12 @@ pub(super) struct Job {
     pub(super) work: Work,
     pub(super) label: Arc<Label>,
     pub(super) ticket: Option<Arc<TicketState>>,
+}
+
+impl Job {
+    pub(super) fn overlaps(&self, offset: u64, end: u64) -> bool {
+        self.offset < end && offset < self.offset + self.len
+    }
 }
 
 /// Writes that could begin, and will when the program pauses: the system's copies of them would
@@ -144,9 +156,11 @@ pub(super) struct State {
     pub(super) files: HashMap<FileId, File>,
     pub(super) jobs: HashMap<TaskId, Job>,
     /// What the engine had no room for.
-    waiting: VecDeque<TaskId>,
+    pub(super) waiting: VecDeque<TaskId>,
     /// Writes that are not begun while the program is copying more.
     held: Held,
+    /// Reads ahead that are not begun while the program reads.
+    pub(super) ahead: Ahead,
     pub(super) pace: Pace,
     blocks: Blocks,
     /// Bytes of blocks that were reserved since everything was idle, and the most that may be held.
@@ -176,6 +190,7 @@ impl State {
             jobs: HashMap::new(),
             waiting: VecDeque::new(),
             held: Held::default(),
+            ahead: Ahead::default(),
             pace: Pace::default(),
             blocks: Blocks::default(),
             burst: (0, 0),
@@ -225,17 +240,34 @@ impl State {
     /// Memory for a piece, counted; `None`: the file has as much as it may.
     /// [`Refused::Memory`]: the system has none.
     pub(super) fn reserve(&mut self, file: FileId, len: usize) -> Result<Option<Room>, Refused> {
-        let entry = self.files.get_mut(&file).ok_or(Refused::Forgotten)?;
-        if entry.copied > 0 && entry.copied + len > entry.rules.limit_bytes {
+        if !self.fits(file, len)? {
             return Ok(None);
         }
-        let room = self.blocks.room(len).ok_or(Refused::Memory)?;
-        entry.copied += len;
-        self.copied += len;
-        if matches!(room, Room::Block(_)) {
-            self.burst = (self.burst.0 + len, self.burst.1.max(entry.rules.limit_bytes));
-        }
+        let room = self.room(file, len).ok_or(Refused::Memory)?;
+        self.count(file, len);
         Ok(Some(room))
+    }
+
+    /// Whether a file may have so much more memory.
+    pub(super) fn fits(&self, file: FileId, len: usize) -> Result<bool, Refused> {
+        let entry = self.files.get(&file).ok_or(Refused::Forgotten)?;
+        Ok(entry.copied == 0 || entry.copied + len <= entry.rules.limit_bytes)
+    }
+
+    /// A file has so much more memory.
+    pub(super) fn count(&mut self, file: FileId, len: usize) {
+        self.files.get_mut(&file).expect("looked up by the caller").copied += len;
+        self.copied += len;
+    }
+
+    /// Memory for a piece that is counted by itself.
+    pub(super) fn room(&mut self, file: FileId, len: usize) -> Option<Room> {
+        let room = self.blocks.room(len)?;
+        if matches!(room, Room::Block(_)) {
+            let limit_bytes = self.files.get(&file).map_or(0, |file| file.rules.limit_bytes);
+            self.burst = (self.burst.0 + len, self.burst.1.max(limit_bytes));
+        }
+        Some(room)
     }
 
     pub(super) fn submit_write(
@@ -372,13 +404,13 @@ impl State {
                     *failed = lost;
                     self.graph.finish(task, &[], 0);
                 }
-                Work::Fetch { .. } if lost.is_some() => {
-                    self.graph.finish(task, &[], 0);
+                Work::Fetch { is_stale, .. } if *is_stale || lost.is_some() || self.forks > 0 => {
                     self.end_fetch(task, false);
                 }
                 Work::Read { is_ready, .. } => *is_ready = true,
                 Work::Write { .. } if self.held.written.is_some() => self.held.tasks.push(task),
-                Work::Write { .. } | Work::Fetch { .. } => self.waiting.push_back(task),
+                Work::Write { .. } => self.waiting.push_back(task),
+                Work::Fetch { .. } => self.ahead.hold(task),
             }
         }
         while self.graph.pop_settled().is_some() {}
@@ -386,8 +418,11 @@ impl State {
         self.feed();
     }
 
-    fn feed(&mut self) {
+    pub(super) fn feed(&mut self) {
         let mut fed = false;
+        while let Some(task) = self.ahead.next() {
+            self.begin_fetch(task);
+        }
         while let Some(task) = self.waiting.pop_front() {
             let op = self.operation(task);
             if let Err(Full(_)) = self.engine.submit(task.to_bits(), op) {
@@ -446,8 +481,7 @@ impl State {
             let job = &self.jobs[&task];
             if matches!(job.work, Work::Fetch { .. }) {
                 let is_whole = matches!(result, Ok(Answer::Bytes(count)) if count == job.len);
-                self.graph.finish(task, &[], 0);
-                self.end_fetch(task, is_whole);
+                self.end_begun_fetch(task, is_whole);
                 continue;
             }
             match self.is_over(task, result) {

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::ptr::null_mut;
 use std::time::Duration;
 
 use engine::wrap::fault::{Fault, Faults};
@@ -78,6 +79,8 @@ enum Step {
         offset: usize,
         len: usize,
     },
+    /// What is to be read ahead has begun.
+    Away,
     Drain,
 }
 
@@ -91,6 +94,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|((offset, len), byte)| Step::Through { offset, len, byte }),
         2 => range.clone().prop_map(|(offset, len)| Step::Fetch { offset, len }),
         3 => range.prop_map(|(offset, len)| Step::Read { offset, len }),
+        1 => Just(Step::Away),
         1 => Just(Step::Drain),
     ];
     prop::collection::vec(step, 1..40)
@@ -144,14 +148,19 @@ proptest! {
                 }
                 Step::Read { offset, len } => {
                     let mut seen = vec![0; len];
-                    if !behind.take_fetched(file, offset as u64, &mut seen) {
-                        let read = || on_disk.read_exact_at(&mut seen, offset as u64);
-                        behind.read(file, offset as u64, len as u64, read).unwrap().unwrap();
-                    }
+                    let read = |at, part: &mut [u8]| on_disk.read_exact_at(part, at).is_ok();
+                    let answer = behind.read_into(file, offset as u64, &mut seen, read);
+                    prop_assert_eq!(answer, Ok(true));
                     prop_assert_eq!(&seen, &model[offset..offset + len]);
                 }
                 Step::Fetch { offset, len } => {
                     behind.fetch(file, offset as u64, len as u64).unwrap();
+                }
+                Step::Away => {
+                    let mut state = behind.shared.state.lock();
+                    while state.ahead.is_holding() {
+                        behind.wait(&mut state, None);
+                    }
                 }
                 Step::Drain => prop_assert!(behind.drain(file).is_ok()),
             }
@@ -240,8 +249,9 @@ fn nothing_is_read_ahead_of_a_change_that_goes_on() {
     assert_eq!(behind.fetch(file, 0, 100), Ok(100));
     // What was read ahead before would be handed over after it.
     assert_eq!(behind.change(file, || panic!("it is not quiet")), None::<()>);
+    wait_for_fetched(&behind, file);
     let mut seen = [0; 100];
-    assert!(behind.take_fetched(file, 0, &mut seen));
+    assert_eq!(behind.read_into(file, 0, &mut seen, not_by_itself), Ok(true));
     assert_eq!(seen, [1; 100]);
     assert_eq!(behind.forget(file), Ok(()));
 }
@@ -301,20 +311,93 @@ fn what_was_read_ahead_is_handed_over_once_in_parts_or_whole() {
     assert_eq!(behind.fetch(file, 0, len), Ok(len));
     assert_eq!(behind.fetch(file, 0, len), Ok(len));
     let mut seen = vec![0; bytes.len()];
+    wait_for_fetched(&behind, file);
     let (first, rest) = seen.split_at_mut(1000);
-    assert!(behind.take_fetched(file, 0, first));
-    assert!(behind.take_fetched(file, 1000, rest));
+    assert_eq!(behind.read_into(file, 0, first, not_by_itself), Ok(true));
+    assert_eq!(behind.read_into(file, 1000, rest, not_by_itself), Ok(true));
     assert!(seen == bytes);
-    assert!(!behind.take_fetched(file, 0, &mut seen));
+    assert_eq!(behind.read_into(file, 0, &mut seen, |_, _| false), Ok(false), "it is gone");
     assert_eq!(behind.copied_bytes(), 0);
 
     // What does not fit into the limit is not read; past the end of the file nothing is kept.
     let small = behind.add(on_disk.as_raw_fd(), "f", rules(PIECE_BYTES_MAX));
     assert_eq!(behind.fetch(small, 0, len), Ok(PIECE_BYTES_MAX as u64));
     assert_eq!(behind.fetch(file, len - 10, 20), Ok(20));
-    assert!(!behind.take_fetched(file, len - 10, &mut [0; 20]));
+    wait_for_fetched(&behind, file);
+    assert_eq!(behind.read_into(file, len - 10, &mut [0; 20], |_, _| false), Ok(false));
     behind.forget(small).unwrap();
     behind.forget(file).unwrap();
+    assert_eq!(behind.copied_bytes(), 0);
+}
+
+/// Until what is to be read ahead was read, or not.
+fn wait_for_fetched(behind: &WriteBehind, file: FileId) {
+    let mut state = behind.shared.state.lock();
+    while state.files[&file].fetched.under_way() > 0 {
+        behind.wait(&mut state, None);
+    }
+}
+
+/// For a read of what was read ahead.
+fn not_by_itself(at: u64, part: &mut [u8]) -> bool {
+    panic!("{} bytes at {at} were read ahead", part.len())
+}
+
+/// Does something while a program reads by itself, for which nothing begins to be read ahead.
+fn while_it_reads(behind: &WriteBehind, act: impl FnOnce()) {
+    let on_disk = new_file();
+    on_disk.set_len(2).unwrap();
+    let file = behind.add(on_disk.as_raw_fd(), "another", rules(1));
+    behind.fetch(file, 0, 1).unwrap();
+    wait_for_fetched(behind, file);
+    let mut act = Some(act);
+    let read = |_, _: &mut [u8]| {
+        act.take().expect("one byte is not there")();
+        true
+    };
+    assert_eq!(behind.read_into(file, 0, &mut [0; 2], read), Ok(true));
+    assert_eq!(behind.forget(file), Ok(()));
+}
+
+#[test]
+fn a_read_takes_back_what_has_not_begun_and_reads_it_by_itself() {
+    let behind = WriteBehind::new().unwrap();
+    let on_disk = new_file();
+    let bytes: Vec<u8> = (0..4 * PIECE_BYTES_MAX).map(|at| (at / 999) as u8).collect();
+    on_disk.write_all_at(&bytes, 0).unwrap();
+    let file = behind.add(on_disk.as_raw_fd(), "f", rules(64 << 20));
+    let (piece, len) = (PIECE_BYTES_MAX as u64, bytes.len() as u64);
+    while_it_reads(&behind, || {
+        assert_eq!(behind.fetch(file, piece, len - piece), Ok(len - piece));
+        let mut seen = vec![0; bytes.len()];
+        let (first, rest) = seen.split_at_mut(PIECE_BYTES_MAX + 1000);
+        let read = |at, part: &mut [u8]| on_disk.read_exact_at(part, at).is_ok();
+        assert_eq!(behind.read_into(file, 0, first, read), Ok(true));
+        // A piece stays whose end was not read.
+        assert_eq!(behind.copied_bytes() as u64, len - piece + 1);
+        assert_eq!(behind.read_into(file, piece + 1000, rest, read), Ok(true));
+        assert!(seen == bytes);
+        assert_eq!(behind.copied_bytes(), 1);
+    });
+    assert_eq!(behind.forget(file), Ok(()));
+    assert_eq!(behind.copied_bytes(), 0);
+}
+
+#[test]
+fn nobody_waits_for_what_is_held_while_the_program_reads() {
+    let behind = WriteBehind::new().unwrap();
+    let on_disk = new_file();
+    on_disk.set_len(100).unwrap();
+    while_it_reads(&behind, || {
+        let left = behind.add(on_disk.as_raw_fd(), "left", rules(1 << 20));
+        assert_eq!(behind.fetch(left, 0, 100), Ok(100));
+        assert_eq!(behind.drain(left), Ok(()));
+        // A write over it is not kept waiting either.
+        behind.write(left, 50, &[7; 10], &label(), None).unwrap();
+        assert_eq!(behind.drain(left), Ok(()));
+        assert_eq!(behind.fetch(left, 0, 100), Ok(100));
+        assert_eq!(behind.forget(left), Ok(()));
+    });
     assert_eq!(behind.copied_bytes(), 0);
 }
 
@@ -432,6 +515,27 @@ fn a_child_gets_the_lock_whoever_waited_for_it_at_the_fork() {
         is_over.store(true, Ordering::Relaxed);
         assert!(forks.iter().all(|status| *status == 0), "{forks:?}");
     });
+    behind.forget(file).unwrap();
+}
+
+#[test]
+fn a_fork_does_not_wait_for_what_is_held() {
+    let behind = global().unwrap();
+    let on_disk = new_file();
+    on_disk.set_len(100).unwrap();
+    let file = behind.add(on_disk.as_raw_fd(), "f", rules(1 << 20));
+    // As if another thread read, for as long as this one forks.
+    behind.shared.state.lock().ahead.begins();
+    assert_eq!(behind.fetch(file, 0, 100), Ok(100));
+    // SAFETY: the child only ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: as above.
+        unsafe { libc::_exit(0) };
+    }
+    // SAFETY: waits for the child made above.
+    assert_eq!(unsafe { libc::waitpid(child, null_mut(), 0) }, child);
+    behind.shared.state.lock().ahead.ends();
     behind.forget(file).unwrap();
 }
 

@@ -120,7 +120,8 @@ fn look(shared: &Arc<Shared>, done: &mut Vec<Completion>) -> Option<Duration> {
                 shared.tell(state);
                 continue;
             }
-            if let Some(left) = state.begin_after_pause() {
+            let lefts = [state.begin_after_pause(), state.fetch_after_pause()];
+            if let Some(left) = lefts.into_iter().flatten().min() {
                 return Some(left);
             }
             if !state.wants_spare() {
@@ -164,6 +165,7 @@ extern "C" fn before() {
     let Some(behind) = GLOBAL.get() else { return };
     let mut state = behind.shared.state.lock();
     state.forks += 1;
+    state.drop_held();
     while !behind.is_orphaned() && !state.is_idle() {
         behind.wait(&mut state, None);
     }
