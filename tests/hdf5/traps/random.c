@@ -122,7 +122,7 @@ static const struct {
     {1, extend},       {1, reopen},          {2, attribute},   {1, links},
     {2, other_links},  {1, text},            {1, copy},        {2, write_many},
     {1, read_many},    {3, virtual_dataset}, {2, references},  {1, old_references},
-    {3, mount},        {1, flush},
+    {3, mount},        {1, flush},           {3, read_ahead},
 };
 
 static void step(struct run *run) {
@@ -187,6 +187,7 @@ int main(int count, char **words) {
         make_group(run, run->own);
         make_group(run, shared);
     }
+    find_plugin();
     is_late = strcmp(words[3], "plain") != 0;
     is_failing = strcmp(words[3], "failing") == 0;
     atomic_store(&device_state, seed * 7919);

@@ -63,6 +63,10 @@ void reopen(struct run *run);
 void copy(struct run *run);
 void many(struct run *run, bool is_write);
 
+/* Has some bytes of a file read ahead, whatever they are; natively nothing. */
+void find_plugin(void);
+void read_ahead(struct run *run);
+
 /* On what else is in a file. */
 void attribute(struct run *run);
 void links(struct run *run);

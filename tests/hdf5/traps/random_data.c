@@ -1,8 +1,17 @@
 /* The datasets of the random program: made, written, read, extended, copied. */
 
+#define _GNU_SOURCE
 #include "random.h"
 
+#include <alongside_hdf5.h>
+
+#include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static __typeof__(alongside_hdf5_fetch) *fetch;
 
 /* How a dataset of a kind is stored. */
 static hid_t creation_of(struct run *run, int which, int kind, const hsize_t dims[2]) {
@@ -229,3 +238,29 @@ void many(struct run *run, bool is_write) {
     }
 }
 
+
+void find_plugin(void) {
+    char name[4096];
+    const char *folder = getenv("HDF5_PLUGIN_PATH");
+    snprintf(name, sizeof name, "%s/libalongside_hdf5.so", folder == NULL ? "" : folder);
+    void *plugin = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+    if (plugin != NULL)
+        *(void **)&fetch = dlsym(plugin, "alongside_hdf5_fetch");
+}
+
+void read_ahead(struct run *run) {
+    char name[32] = "shared.h5";
+    struct stat found;
+    bool is_own = below(run, 2) == 0, pauses = below(run, 3) == 0;
+    uint64_t start = below(run, 100), hundredths = 1 + below(run, 100);
+    if (is_own)
+        snprintf(name, sizeof name, "%d.h5", run->index);
+    if (fetch == NULL || stat(name, &found) != 0)
+        return;
+    uint64_t size = (uint64_t)found.st_size;
+    fetch(found.st_dev, found.st_ino, size * start / 100, 1 + size * hundredths / 100);
+    /* It begins when the program does something else. */
+    struct timespec pause = {0, 2000000};
+    if (pauses)
+        nanosleep(&pause, NULL);
+}
