@@ -6,9 +6,9 @@
 //! HDF5 opens a file once for all who open it, and closes it when the last of them has. To find
 //! out that it has it already it opens it once more, so for a moment there are two of one.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::RawFd;
-use std::sync::{LazyLock, Once};
+use std::sync::Once;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -28,10 +28,10 @@ pub struct Opened {
 }
 
 /// Of which library each is, and which file.
-static OPENED: LazyLock<Mutex<HashMap<FileId, (usize, Key)>>> = LazyLock::new(Mutex::default);
+static OPENED: Mutex<BTreeMap<FileId, (usize, Key)>> = Mutex::new(BTreeMap::new());
 
 /// Files that other processes read while we write them: the order of all writes matters.
-static SHARED: LazyLock<Mutex<HashSet<(usize, Key)>>> = LazyLock::new(Mutex::default);
+static SHARED: Mutex<BTreeSet<(usize, Key)>> = Mutex::new(BTreeSet::new());
 
 /// A table; `None` in the child of a fork.
 fn lock<T>(table: &'static Mutex<T>) -> Option<MutexGuard<'static, T>> {
