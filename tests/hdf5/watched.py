@@ -20,6 +20,8 @@ from tests.hdf5.traps import LENDING, LENT, SKIPPED, SOURCES, USUAL, compile_wat
 
 TARGET = ROOT / "target" / "sanitize" / "vol"
 SUPPRESSIONS = SOURCES / "watched.supp"
+OPTIONS = f"suppressions={SUPPRESSIONS} exitcode=66 die_after_fork=0 history_size=7"
+"""With the longest history: a suppression is found by a stack, which must not be forgotten."""
 RUN_S_MAX = 300.0
 REPORT = "WARNING: ThreadSanitizer"
 RACE = "a_lent_buffer_is_changed_too_early"
@@ -54,7 +56,7 @@ def build_connector() -> Path:
 def _run(watched: Watched, command: list[str], connector: str | None) -> tuple[int, str]:
     """The exit code of a run in a folder of its own, and what it said."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith("HDF5_")}
-    variables["TSAN_OPTIONS"] = f"suppressions={SUPPRESSIONS} exitcode=66 die_after_fork=0"
+    variables["TSAN_OPTIONS"] = OPTIONS
     if connector is not None:
         variables["HDF5_PLUGIN_PATH"] = str(watched.plugins)
         variables["HDF5_VOL_CONNECTOR"] = connector
