@@ -140,5 +140,4 @@ def contenders(case: Case) -> tuple[str, ...]:
         return (PASS_THROUGH, OURS)
     if case.is_read or not case.lends:
         return (NATIVE, OURS)
-    is_split = case.share > ENOUGH and case.is_synced
-    return (NATIVE, OURS, LENT, CALLS) if is_split else (NATIVE, OURS, LENT)
+    return (NATIVE, OURS, LENT, CALLS) if case.share > ENOUGH else (NATIVE, OURS, LENT)
