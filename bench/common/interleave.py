@@ -1,7 +1,10 @@
-"""Contenders in turns (A B C A B C ...), each run in a fresh process of its own.
+"""Contenders in turns (A B C, B C A, ...), each run in a fresh process of its own.
 
 A machine that is slow for a while is then slow for all of them, and nobody inherits a warm cache, a
-grown heap or a running pool from the one before.
+grown heap or a running pool from the one before. Another begins each round, so that what happens
+every so many runs does not always meet the same one: a virtual machine whose host takes back what
+memory was free for some seconds, and gives it at a third of the speed of the rest, met every second
+run of a benchmark of two.
 """
 
 from __future__ import annotations
@@ -162,7 +165,8 @@ def run_rounds(
     outcomes: dict[str, dict[str, list[float | str]]] = {}
     for group in groups:
         for repetition in range(repetitions):
-            for run in group:
+            first = repetition % len(group)
+            for run in (*group[first:], *group[:first]):
                 tell(run, repetition)
                 if run.repetitions_max is not None and repetition >= run.repetitions_max:
                     continue

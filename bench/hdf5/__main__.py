@@ -24,13 +24,11 @@ from bench.common.progress import steps
 from bench.common.report import Row
 from bench.common.sample import Sample
 from bench.common.slow_disk import SlowDiskUnavailableError, kernel_disk
-from bench.hdf5.cases import CALLS, NATIVE, OURS, SLOW, Case, cases, contenders
+from bench.hdf5.cases import CALLS, NATIVE, OURS, SHORT_TIMES, SLOW, Case, cases, contenders
 from bench.hdf5.picture import draw
 from bench.hdf5.rows import Samples, hidden, of_case, sample, summary
 
 TIMEOUT_S = 300.0
-#: Programs of milliseconds are run so many times as often: a median of three says little of them.
-SHORT_TIMES = 4
 FIGURES = ("io_s", "last_s", "total_s")
 
 
@@ -128,7 +126,7 @@ def measure(
     chosen: Sequence[Case], folders: Mapping[int, Path], repetitions: int, console: Console
 ) -> Samples:
     """Runs all cases, each one's contenders in turns."""
-    times = {case: repetitions * (SHORT_TIMES if case.is_short else 1) for case in chosen}
+    times = {case: repetitions * case.times for case in chosen}
     samples: dict[str, Mapping[str, Sample]] = {}
     with steps(console, sum(len(contenders(case)) * times[case] + 1 for case in chosen)) as tell:
         for case in chosen:
@@ -166,8 +164,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(f"{machine.describe()}. {disturbance.text()}")
     report.write_json(options.out / "hdf5.json", [*(of_case(c, samples) for c in chosen), *rows])
     note = (
-        f"{machine.describe()}; medians of {options.repetitions} (programs under 100 MB: "
-        f"{options.repetitions * SHORT_TIMES}). A step is flushed and synced "
+        f"{machine.describe()}; medians of {options.repetitions}, of short programs "
+        f"{options.repetitions * SHORT_TIMES}. A step is flushed and synced "
         "after its computation; of once_, only the last one. cN: computation of N % of the I/O "
         "time between the steps."
     )

@@ -30,7 +30,9 @@ LARGEST_MB = 128
 #: every time, which a disk that is shared with others is not.
 SLOW = 200_000_000
 SLOW_MB = 16
-SHORT_BYTES_MAX = 100_000_000
+#: Programs that write or read no more than this are over within a second.
+SHORT_BYTES_MAX = 500_000_000
+SHORT_TIMES, UNSURE_TIMES = 4, 2
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,15 @@ class Case:
         return self.steps * self.datasets * self.dataset_bytes * self.processes
 
     @property
-    def is_short(self) -> bool:
-        """Whether it takes milliseconds."""
-        return self.total_bytes < SHORT_BYTES_MAX
+    def times(self) -> int:
+        """How many times as often it is run as the longest.
+
+        A median of three says little of a second, nor, on the machine's own disk, of a few.
+        """
+        if self.total_bytes < SHORT_BYTES_MAX:
+            return SHORT_TIMES
+        is_unsure = not self.bandwidth and (self.is_read or self.share <= ENOUGH)
+        return UNSURE_TIMES if is_unsure else 1
 
     @property
     def is_data(self) -> bool:
@@ -108,13 +116,12 @@ def cases(quick: bool, scale: float) -> list[Case]:
         for size in ((16,) if quick else (8, 64))
         for share in shares
     ]
-    slow_sizes = [SLOW_MB] if quick else [64, 128]
-    for kind, size in [("read", SLOW_MB), *(("write", size) for size in slow_sizes)]:
+    large = SLOW_MB if quick else 64
+    for kind, size in (("read", SLOW_MB), ("write", large)):
         name, is_read = f"slow_{kind}_5x{size}_c150", kind == "read"
         case = Case(name, steps, 5, size * MB, share=1.5, is_read=is_read, bandwidth=SLOW)
         result.append(case)
-    bytes_once = (SLOW_MB if quick else 64) * MB
-    once = Case(f"once_5x{bytes_once // MB}_c150", steps, 5, bytes_once, share=1.5, is_synced=False)
+    once = Case(f"once_5x{large}_c150", steps, 5, large * MB, share=1.5, is_synced=False)
     result += [once, replace(once, name=f"slow_{once.name}", bandwidth=SLOW)]
     counts = (16,) if quick else (0, 16, 128)
     result += [Case(f"metadata_{count}", 100, 0, 0, attributes=count) for count in counts]
