@@ -69,7 +69,8 @@ fn refuse(what: &str, task: Option<&CStr>) -> c_int {
 pub unsafe extern "C" fn al_spawn(task: *const AlTask) -> c_int {
     // SAFETY: the caller's promise.
     let spawned = native::with_current(|runtime| unsafe { spawn(runtime, task) });
-    match spawned.unwrap_or(Err("the runtime does not run; call al_start before".into())) {
+    let stopped = || Err("the runtime does not run; call al_start before".into());
+    match spawned.unwrap_or_else(stopped) {
         Ok(()) => 0,
         // SAFETY: the caller's promise.
         Err(what) => refuse(&what, unsafe { name_of(task) }),
