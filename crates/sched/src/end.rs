@@ -184,8 +184,10 @@ impl Sched {
 
     /// Resolves what the end of a task settled, and says that the task is gone.
     fn forget(&mut self, task: TaskId, failure: Option<Arc<Failure>>, out: &mut Vec<Instruction>) {
-        let record = self.records[task.0.index as usize].take();
-        if let Some(uses) = record.and_then(|record| record.uses) {
+        let record = &mut self.records[task.0.index as usize];
+        let uses = record.as_mut().and_then(|record| record.uses.take());
+        *record = None;
+        if let Some(uses) = uses {
             self.files.used(task, &uses);
         }
         while let Some((version, failure)) = self.graph.pop_settled() {
