@@ -1,10 +1,7 @@
-"""Contenders in turns (A B C, B C A, ...), each run in a fresh process of its own.
+"""Contenders in turns (A B C A B C ...), each run in a fresh process of its own.
 
 A machine that is slow for a while is then slow for all of them, and nobody inherits a warm cache, a
-grown heap or a running pool from the one before. Another begins each round, so that what happens
-every so many runs does not always meet the same one: a virtual machine whose host takes back what
-memory was free for some seconds, and gives it at a third of the speed of the rest, met every second
-run of a benchmark of two.
+grown heap or a running pool from the one before.
 """
 
 from __future__ import annotations
@@ -16,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,17 +154,22 @@ def run_rounds(
     repetitions: int,
     tell: Callable[[Run, int], None],
     execute: Callable[[Run], Outcome] = run_once,
+    *,
+    rotates: bool = False,
 ) -> dict[str, dict[str, Sample]]:
     """Every group `repetitions` times, its runs in turns; the samples as `[row][contender]`.
+
+    With `rotates` another one begins each round (A B C, B C A, ...), so that what happens to every
+    second or third run does not always meet the same contender.
 
     A contender that failed on a row is not asked again: one failure already leaves it without a
     figure, and a hanging one would cost its timeout each time.
     """
     outcomes: dict[str, dict[str, list[float | str]]] = {}
     for group in groups:
+        turns = deque(group)
         for repetition in range(repetitions):
-            first = repetition % len(group)
-            for run in (*group[first:], *group[:first]):
+            for run in turns:
                 tell(run, repetition)
                 if run.repetitions_max is not None and repetition >= run.repetitions_max:
                     continue
@@ -176,6 +179,7 @@ def run_rounds(
                 outcome = execute(run)
                 for row, values in zip(run.rows, lists, strict=True):
                     values.append(outcome[row])
+            turns.rotate(-1 if rotates else 0)
     return {
         row: {contender: combine(values) for contender, values in of_row.items()}
         for row, of_row in outcomes.items()

@@ -30,7 +30,7 @@ LARGEST_MB = 128
 #: every time, which a disk that is shared with others is not.
 SLOW = 200_000_000
 SLOW_MB = 16
-#: Programs that write or read no more than this are over within a second.
+#: Programs that write or read less are over within a second.
 SHORT_BYTES_MAX = 500_000_000
 SHORT_TIMES, UNSURE_TIMES = 4, 2
 

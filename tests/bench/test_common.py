@@ -92,7 +92,7 @@ def test_numbers_for_people() -> None:
     ]
 
 
-def test_contenders_take_turns_and_another_is_first_each_time() -> None:
+def test_contenders_take_turns() -> None:
     order: list[str] = []
 
     def execute(run: Run) -> interleave.Outcome:
@@ -101,8 +101,21 @@ def test_contenders_take_turns_and_another_is_first_each_time() -> None:
 
     group = [Run(name, (), ("row",), 1.0) for name in "abc"]
     samples = run_rounds([group], 2, lambda run, repetition: None, execute)
-    assert "".join(order) == "abcbca"
-    assert samples["row"]["b"].values == (2.0, 4.0)
+    assert "".join(order) == "abcabc"
+    assert samples["row"]["b"].values == (2.0, 5.0)
+
+
+def test_another_contender_begins_each_round_that_rotates() -> None:
+    order: list[str] = []
+
+    def execute(run: Run) -> interleave.Outcome:
+        order.append(run.contender)
+        return {"row": float(len(order))}
+
+    group = [Run(name, (), ("row",), 1.0) for name in "abc"]
+    samples = run_rounds([[], group], 4, lambda run, repetition: None, execute, rotates=True)
+    assert "".join(order) == "abcbcacababc"
+    assert samples["row"]["b"].values == (2.0, 4.0, 9.0, 11.0)
 
 
 def test_a_failed_contender_is_not_asked_again() -> None:
