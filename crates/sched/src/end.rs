@@ -185,11 +185,10 @@ impl Sched {
     /// Resolves what the end of a task settled, and says that the task is gone.
     fn forget(&mut self, task: TaskId, failure: Option<Arc<Failure>>, out: &mut Vec<Instruction>) {
         let record = &mut self.records[task.0.index as usize];
-        let uses = record.as_mut().and_then(|record| record.uses.take());
-        *record = None;
-        if let Some(uses) = uses {
-            self.files.used(task, &uses);
+        if let Some(uses) = record.as_ref().and_then(|record| record.uses.as_ref()) {
+            self.files.used(task, uses);
         }
+        *record = None;
         while let Some((version, failure)) = self.graph.pop_settled() {
             out.push(Instruction::Resolve { version, failure });
         }
