@@ -33,6 +33,8 @@ SLOW_MB = 16
 #: Programs that write or read less are over within a second.
 SHORT_BYTES_MAX = 500_000_000
 SHORT_TIMES, UNSURE_TIMES = 4, 2
+#: Runs that say how long I/O takes on a disk whose speed moves.
+CALIBRATIONS = 3
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,18 @@ class Case:
     def times(self) -> int:
         """How many times as often it is run as the longest.
 
-        A median of three says little of a second, nor, on the machine's own disk, of a few.
+        A median of three says little of a second, nor, on the machine's own disk, of a few, nor
+        of a hundredth of the whole, which is the question where only the end is synced.
         """
         if self.total_bytes < SHORT_BYTES_MAX:
             return SHORT_TIMES
-        is_unsure = not self.bandwidth and (self.is_read or self.share <= ENOUGH)
+        is_unsure = not self.bandwidth or not self.is_synced
         return UNSURE_TIMES if is_unsure else 1
+
+    @property
+    def calibrations(self) -> int:
+        """How many runs say how long its I/O takes without computation."""
+        return 1 if self.bandwidth else CALIBRATIONS
 
     @property
     def is_data(self) -> bool:
