@@ -158,8 +158,9 @@ impl Blocks {
             .sum()
     }
 
-    pub(super) fn clear(&mut self) {
-        self.free = Default::default();
+    /// Gives one to the system, a large one if there is one; its neighbours keep theirs.
+    pub(super) fn drop_one(&mut self) {
+        self.free.iter_mut().find_map(Vec::pop);
     }
 }
 

@@ -125,7 +125,11 @@ fn look(shared: &Arc<Shared>, done: &mut Vec<Completion>) -> Option<Duration> {
                 return Some(left);
             }
             if !state.wants_spare() {
-                return give_back(&mut state);
+                match until_unused(&state) {
+                    Some(Duration::ZERO) => state.drop_block(),
+                    left => return left,
+                }
+                continue;
             }
             drop(state);
             let block = blocks::populated();
@@ -145,14 +149,11 @@ fn look(shared: &Arc<Shared>, done: &mut Vec<Completion>) -> Option<Duration> {
     }
 }
 
-/// Gives memory back that nobody used for long; the time until it should be looked at again.
-fn give_back(state: &mut super::State) -> Option<Duration> {
+/// How long until free memory has not been used for so long that it should be given back; `None`:
+/// there is none.
+fn until_unused(state: &super::State) -> Option<Duration> {
     let left = Duration::from_secs(IDLE_S_MAX).saturating_sub(state.blocks_used_at()?.elapsed());
-    if left.is_zero() && state.is_idle() {
-        state.clear_blocks();
-        return None;
-    }
-    Some(left.max(LOOK_AGAIN))
+    Some(if state.is_idle() { left } else { left.max(LOOK_AGAIN) })
 }
 
 /// Drains the process's own before every fork, and tells a child that it has no thread.
