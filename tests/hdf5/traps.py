@@ -47,6 +47,15 @@ NATIVE = {
     "a_fork_ends_although_a_thread_goes_on_writing",
     "a_program_may_close_all_descriptors",
     "what_is_longer_than_files_may_be_is_refused_by_the_call",
+    "what_comes_at_once_sees_a_noted_write",
+    "a_dataset_is_closed_after_its_writes",
+    "a_part_of_a_buffer_is_all_that_is_touched",
+    "a_close_that_waits_has_what_was_read",
+    "transfers_with_an_event_set_keep_their_order",
+    "an_exit_does_what_is_noted",
+    "a_close_of_the_library_does_what_is_noted",
+    "a_fork_does_what_is_noted",
+    "a_write_that_hdf5_refuses_is_refused_by_the_call",
 }
 """Those that HDF5 alone passes, too: so they ask for nothing that it does not promise."""
 

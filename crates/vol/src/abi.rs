@@ -35,6 +35,8 @@ pub const NATIVE_CONNECTOR: c_int = 0;
 /// `H5VL_CAP_FLAG_THREADSAFE` is not among them: HDF5 decides that.
 pub const CAPABILITY_ASYNC: u64 = 0x2;
 
+/// `H5F_ACC_RDWR`.
+pub const ACCESS_WRITE: c_uint = 0x1;
 /// `H5F_ACC_SWMR_WRITE`, `H5F_ACC_SWMR_READ`.
 pub const ACCESS_SWMR: c_uint = 0x20 | 0x40;
 
@@ -47,7 +49,47 @@ pub struct Location {
     pub name: Text,
     pub access: Id,
 }
+pub const LOCATION_SELF: c_int = 0;
 pub const LOCATION_BY_NAME: c_int = 1;
+
+/// `H5S_ALL`: the space of the dataset, or of the other side.
+pub const SPACE_ALL: Id = 0;
+/// From this number on an id is of a space, and not one of HDF5's constants.
+pub const SPACE_MIN: Id = 16;
+
+/// `H5VL_dataset_get_args_t` of what is an id.
+#[repr(C)]
+pub struct DatasetGetArgs {
+    pub operation: c_int,
+    pub id: Id,
+}
+pub const DATASET_GET_ACCESS_LIST: c_int = 0;
+pub const DATASET_GET_CREATION_LIST: c_int = 1;
+pub const DATASET_GET_SPACE: c_int = 2;
+pub const DATASET_GET_TYPE: c_int = 5;
+
+/// `H5VL_object_get_args_t` of `H5Oget_info`.
+#[repr(C)]
+pub struct ObjectInfoArgs {
+    pub operation: c_int,
+    pub asked: ObjectInfoAsked,
+}
+
+/// The part of the union that is meant.
+#[repr(C)]
+pub struct ObjectInfoAsked {
+    pub fields: c_uint,
+    pub info: *mut ObjectInfo,
+}
+pub const OBJECT_GET_INFO: c_int = 3;
+
+/// `H5O_info2_t`, with room for what a later version may add.
+#[repr(C)]
+pub struct ObjectInfo {
+    pub file: c_ulong,
+    pub token: [u8; 16],
+    rest: [u64; 30],
+}
 
 /// `H5VL_optional_args_t`.
 #[repr(C)]
@@ -63,6 +105,8 @@ pub struct LinkCreateArgs {
     pub current: Ptr,
 }
 pub const LINK_HARD: c_int = 0;
+/// `H5VL_LINK_EXISTS` of `H5VL_link_specific_t`.
+pub const LINK_EXISTS: c_int = 1;
 
 /// `H5VL_group_specific_args_t`; the union is that of a mount.
 #[repr(C)]

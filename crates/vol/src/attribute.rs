@@ -7,7 +7,7 @@ use crate::abi::{
     Text, ATTRIBUTE_EXISTS,
 };
 use crate::elink::{self, Parameter};
-use crate::forward::{act, close, open};
+use crate::forward::{act_beside, close, open};
 use crate::object::Object;
 
 pub const CLASS: AttributeClass =
@@ -25,13 +25,13 @@ open! {
     object => object.path.clone()
 }
 
-act! { read = attribute_read, "read of an attribute", (; kind: Id, buffer: Ptr) }
+act_beside! { read = attribute_read, "read of an attribute", (; kind: Id, buffer: Ptr) }
 
-act! {
+act_beside! {
     write = attribute_write, "write of an attribute", (; kind: Id, buffer: *const c_void)
 }
 
-act! { get = attribute_get, "query of an attribute", (; args: Ptr) }
+act_beside! { get = attribute_get, "query of an attribute", (; args: Ptr) }
 
 unsafe extern "C" fn specific(
     object: Ptr,
@@ -51,14 +51,14 @@ unsafe extern "C" fn specific(
             *(*exists).exists = false;
         }
         elink::with(object.container.hdf5, &[location.access()], || {
-            object.act("change of attributes", req, |it, below, req| {
+            object.act_beside("change of attributes", req, |it, below, req| {
                 call(it, location, below, args, list, req)
             })
         })
     }
 }
 
-act! {
+act_beside! {
     optional = attribute_optional, "call for an attribute", (; args: *mut OptionalArgs)
 }
 

@@ -1,7 +1,7 @@
 //! Named datatypes: passed on.
 
 use crate::abi::{Access, DatatypeClass, Id, Location, OptionalArgs, Ptr, Text, DATATYPE_FLUSH};
-use crate::forward::{act, change, close, open};
+use crate::forward::{act, act_beside, change, close, open};
 
 pub const CLASS: DatatypeClass = DatatypeClass { commit, open, get, specific, optional, close };
 
@@ -17,7 +17,7 @@ open! {
     object => object.path_to(name)
 }
 
-act! { get = datatype_get, "query of a datatype", (; args: Ptr) }
+act_beside! { get = datatype_get, "query of a datatype", (; args: Ptr) }
 
 change! { specific = datatype_specific, "flush of a datatype", (), flush = DATATYPE_FLUSH }
 

@@ -1,19 +1,18 @@
 //! Files: opened with our file driver below the connector below, if that is the native one.
 
 use std::ffi::{c_uint, CStr};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
-
 use crate::abi::{
-    FileClass, FileGetArgs, FileSpecificArgs, Id, OptionalArgs, Ptr, Req, Status, Text, FAILED,
-    FILE_DELETE, FILE_FLUSH, FILE_GET_ACCESS_LIST, FILE_IS_ACCESSIBLE, FILE_REOPEN,
-    FILE_START_SWMR, NO_ID,
+    FileClass, FileGetArgs, FileSpecificArgs, Id, OptionalArgs, Ptr, Req, Status, Text,
+    ACCESS_SWMR, ACCESS_WRITE, DONE, FAILED, FILE_DELETE, FILE_FLUSH, FILE_GET_ACCESS_LIST,
+    FILE_IS_ACCESSIBLE, FILE_REOPEN, FILE_START_SWMR, NO_ID,
 };
 use crate::info::Info;
 use crate::library::{self, Library};
 use crate::object::{act, Container, Object};
-use crate::{driver, info, later, opened, stack};
+use crate::{driver, info, later, opened, postponed, stack};
 
 /// The callbacks of a slot: a file is opened before there is an object to tell its library.
 pub const fn class<const SLOT: usize>() -> FileClass {
@@ -50,15 +49,16 @@ impl Lists {
             let known = Info::below_or_native(info.cast(), library);
             let below = (symbols.list_copy)(list);
             (symbols.list_set_connector)(below, known.connector, known.info);
-            if known.is_native && driver::is_plain(library, list) {
+            let mut is_ours = known.is_native && driver::is_plain(library, list);
+            if is_ours {
                 let ours = driver::ours(library);
-                if ours != NO_ID {
+                is_ours = ours != NO_ID;
+                if is_ours {
                     (symbols.list_set_driver)(below, ours, std::ptr::null());
                 }
             }
             let (connector, settings) = (known.connector, known.settings);
-            let container =
-                Container { hdf5: library, below: connector, files: Mutex::default(), settings };
+            let container = Container::new(library, connector, settings, is_ours);
             Lists { container: Arc::new(container), below, info }
         }
     }
@@ -92,16 +92,23 @@ fn is_refused(container: &Container) -> bool {
 ///
 /// # Safety
 ///
-/// `list` is a list of file access properties; `call` opens with the list that it is given.
+/// `name` is a text, and `list` a list of file access properties; `call` opens with the list that
+/// it is given.
 unsafe fn opened_with<const SLOT: usize>(
     operation: &'static str,
+    name: Text,
+    flags: c_uint,
     list: Id,
     req: Req,
     call: impl FnOnce(&Library, Id, Req) -> Ptr,
 ) -> Ptr {
     // SAFETY: the caller promised.
-    let lists = unsafe { Lists::of::<SLOT>(list) };
+    let (lists, name) = unsafe { (Lists::of::<SLOT>(list), CStr::from_ptr(name)) };
     let container = &lists.container;
+    let _ = container.name.set(name.to_string_lossy().into());
+    if flags & ACCESS_SWMR != 0 || flags & ACCESS_WRITE == 0 {
+        container.postpones.store(false, Ordering::Relaxed);
+    }
     let made = match is_refused(container) {
         true => std::ptr::null_mut(),
         false => act(container, operation, None, req, |req| call(container.hdf5, lists.below, req)),
@@ -122,9 +129,10 @@ unsafe extern "C" fn create<const SLOT: usize>(
     // SAFETY: HDF5 passes a name and lists.
     unsafe {
         later::before_open(CStr::from_ptr(name));
-        opened_with::<SLOT>("create of a file", access, req, |library, access, req| {
+        let call = |library: &Library, access, req| {
             (library.symbols.file_create)(name, flags, creation, access, list, req)
-        })
+        };
+        opened_with::<SLOT>("create of a file", name, flags | ACCESS_WRITE, access, req, call)
     }
 }
 
@@ -138,9 +146,10 @@ unsafe extern "C" fn open<const SLOT: usize>(
     // SAFETY: as in `create`.
     unsafe {
         later::before_open(CStr::from_ptr(name));
-        opened_with::<SLOT>("open of a file", access, req, |library, access, req| {
+        let call = |library: &Library, access, req| {
             (library.symbols.file_open)(name, flags, access, list, req)
-        })
+        };
+        opened_with::<SLOT>("open of a file", name, flags, access, req, call)
     }
 }
 
@@ -212,6 +221,8 @@ unsafe extern "C" fn optional(object: Ptr, args: *mut OptionalArgs, list: Id, re
         let object = Object::of(object);
         let Container { hdf5: library, ref files, .. } = *object.container;
         if (*args).operation == FILE_START_SWMR {
+            postponed::before(library);
+            object.container.postpones.store(false, Ordering::Relaxed);
             let files = files.lock().clone();
             if let Err(failures) = opened::share(library, &files) {
                 return driver::told(library, Err(failures));
@@ -228,6 +239,10 @@ unsafe extern "C" fn close(object: Ptr, list: Id, req: Req) -> Status {
     unsafe {
         let ours = Object::of(object);
         let container = ours.container.clone();
+        postponed::before(container.hdf5);
+        if told_lost(&container) == FAILED && !container.hdf5.is_terminating() {
+            return FAILED;
+        }
         let call = container.hdf5.symbols.file_close;
         let status = ours.act("close of a file", req, |it, below, req| call(it, below, list, req));
         if status >= 0 {
@@ -235,6 +250,14 @@ unsafe extern "C" fn close(object: Ptr, list: Id, req: Req) -> Status {
             closed(&container);
         }
         status
+    }
+}
+
+/// Tells what failed of transfers that were done later.
+fn told_lost(container: &Arc<Container>) -> Status {
+    match postponed::take_lost(container) {
+        lost if lost.is_empty() => DONE,
+        lost => driver::told(container.hdf5, Err(lost)),
     }
 }
 
@@ -250,14 +273,17 @@ fn closed(container: &Container) {
 
 /// The end of what may be a flush: HDF5 has written what it had, and now it is on its way to the
 /// file. Only then are others told that it is there.
-pub fn flushed(container: &Container, status: Status, is_flush: bool) -> Status {
+pub fn flushed(container: &Arc<Container>, status: Status, is_flush: bool) -> Status {
     if status < 0 || !is_flush {
         return status;
     }
     opened::flushes();
     let files = container.files.lock().clone();
     let files = Some(files.as_slice()).filter(|files| !files.is_empty());
-    match driver::told(container.hdf5, opened::drain(Some(container.hdf5), files)) {
+    let mut failures = postponed::take_lost(container);
+    failures.extend(opened::drain(Some(container.hdf5), files).err().into_iter().flatten());
+    let outcome = if failures.is_empty() { Ok(()) } else { Err(failures) };
+    match driver::told(container.hdf5, outcome) {
         FAILED => FAILED,
         _ => status,
     }

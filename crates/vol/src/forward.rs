@@ -6,7 +6,21 @@
 
 /// A call for one object, of which HDF5 wants a status.
 macro_rules! act {
-    ($name:ident = $symbol:ident, $operation:literal,
+    ($name:ident = $symbol:ident, $operation:literal, $($args:tt)*) => {
+        $crate::forward::act_by! { act, $name = $symbol, $operation, $($args)* }
+    };
+}
+
+/// As [`act`], of a call that neither sees nor changes what a dataset holds.
+macro_rules! act_beside {
+    ($name:ident = $symbol:ident, $operation:literal, $($args:tt)*) => {
+        $crate::forward::act_by! { act_beside, $name = $symbol, $operation, $($args)* }
+    };
+}
+
+/// A call for one object, by one of the two.
+macro_rules! act_by {
+    ($act:ident, $name:ident = $symbol:ident, $operation:literal,
      ($($before:ident: $first:ty),*; $($after:ident: $second:ty),*)) => {
         unsafe extern "C" fn $name(
             object: $crate::abi::Ptr,
@@ -24,7 +38,7 @@ macro_rules! act {
                     $($crate::elink::Parameter::access($after),)*
                 ];
                 $crate::elink::with(object.container.hdf5, &lists, || {
-                    object.act($operation, req, |it, below, req| {
+                    object.$act($operation, req, |it, below, req| {
                         call(it, $($before,)* below, $($after,)* list, req)
                     })
                 })
@@ -55,7 +69,7 @@ macro_rules! open {
                     $($crate::elink::Parameter::access($after),)*
                 ];
                 let made = $crate::elink::with($object.container.hdf5, &lists, || {
-                    $object.act($operation, req, |it, below, req| {
+                    $object.act_beside($operation, req, |it, below, req| {
                         call(it, $($before,)* below, $($after,)* list, req)
                     })
                 });
@@ -95,7 +109,7 @@ macro_rules! change {
     };
 }
 
-/// The close of an object.
+/// The close of an object without values.
 macro_rules! close {
     ($name:ident = $symbol:ident, $operation:literal) => {
         unsafe extern "C" fn $name(
@@ -107,7 +121,8 @@ macro_rules! close {
             unsafe {
                 let ours = $crate::object::Object::of(object);
                 let call = ours.container.hdf5.symbols.$symbol;
-                let status = ours.act($operation, req, |it, below, req| call(it, below, list, req));
+                let pass = |it, below, req| call(it, below, list, req);
+                let status = ours.act_beside($operation, req, pass);
                 if status >= 0 {
                     $crate::object::Object::free(object);
                 }
@@ -136,4 +151,4 @@ macro_rules! ask {
     };
 }
 
-pub(crate) use {act, ask, change, close, open};
+pub(crate) use {act, act_beside, act_by, ask, change, close, open};

@@ -5,7 +5,7 @@ use crate::abi::{
     GROUP_FLUSH, GROUP_MOUNT,
 };
 use crate::file::flushed;
-use crate::forward::{act, close, open};
+use crate::forward::{act, act_beside, close, open};
 use crate::object::Object;
 
 pub const CLASS: GroupClass = GroupClass { create, open, get, specific, optional, close };
@@ -22,7 +22,7 @@ open! {
     object => object.path_to(name)
 }
 
-act! { get = group_get, "query of a group", (; args: Ptr) }
+act_beside! { get = group_get, "query of a group", (; args: Ptr) }
 
 unsafe extern "C" fn specific(
     object: Ptr,

@@ -105,7 +105,7 @@ fn finish(entry: &Entry) {
     let why = std::io::Error::last_os_error();
     if closed == -1 && why.raw_os_error() != Some(libc::EINTR) {
         let label = Arc::new(Label { operation: "close of the file", object: None });
-        let failed = Failed { file: name, offset: 0, len, label, errno: why.into() };
+        let failed = Failed { file: name, offset: 0, len, label, errno: why.into(), why: None };
         entry.failures.lock().push(failed);
     }
 }

@@ -5,23 +5,9 @@
 //! extent, not the selection. Only bytes that HDF5 hands to the file driver straight from such a
 //! buffer are used in place; what it converts or caches has memory of its own and is copied.
 
-use crate::abi::{Id, Ptr, DEFAULT};
+use crate::abi::{DatasetGetArgs, Id, Ptr, DATASET_GET_SPACE, DEFAULT, SPACE_ALL, SPACE_MIN};
 use crate::object::{Container, Object};
 use crate::scope::Lent;
-
-/// `H5S_ALL`: the space of the dataset, or of the other side.
-const SPACE_ALL: Id = 0;
-/// From this number on an id is of a space, and not one of HDF5's constants.
-const SPACE_MIN: Id = 16;
-
-/// `H5VL_DATASET_GET_SPACE` and its block.
-const GET_SPACE: i32 = 2;
-
-#[repr(C)]
-struct GetSpace {
-    operation: i32,
-    space: Id,
-}
 
 /// What of the buffers of a write is lent.
 ///
@@ -57,7 +43,11 @@ pub unsafe fn lent(
 }
 
 /// Whether a write with this transfer list lends its buffer.
-unsafe fn is_lending(container: &Container, list: Id) -> bool {
+///
+/// # Safety
+///
+/// `list` is one, or the default.
+pub unsafe fn is_lending(container: &Container, list: Id) -> bool {
     let by_default = container.settings.limit_bytes() == 0;
     let (symbols, name) = (&container.hdf5.symbols, c"alongside_limit".as_ptr());
     if list == DEFAULT {
@@ -82,15 +72,15 @@ unsafe fn points(dataset: &Object, memory: Id, space: Id) -> Option<usize> {
             (memory, _) if memory >= SPACE_MIN => (symbols.space_points)(memory),
             (SPACE_ALL, space) if space >= SPACE_MIN => (symbols.space_points)(space),
             (SPACE_ALL, SPACE_ALL) => {
-                let mut args = GetSpace { operation: GET_SPACE, space: -1 };
+                let mut args = DatasetGetArgs { operation: DATASET_GET_SPACE, id: -1 };
                 let below = dataset.container.below;
                 let null = std::ptr::null_mut();
                 let block = (&raw mut args).cast();
                 if (symbols.dataset_get)(dataset.below, below, block, DEFAULT, null) < 0 {
                     return None;
                 }
-                let count = (symbols.space_points)(args.space);
-                (symbols.space_close)(args.space);
+                let count = (symbols.space_points)(args.id);
+                (symbols.space_close)(args.id);
                 count
             }
             _ => return None,

@@ -10,7 +10,8 @@
 //! itself writes the file's bytes through, data and metadata: it hands them to the runtime and
 //! returns. So everything that HDF5 caches stays coherent, every layout and filter works, and
 //! nothing of HDF5 is called from another thread than the program's: that also serves libraries
-//! that are not thread-safe. Decision 0022 has the alternatives.
+//! that are not thread-safe. A thread-safe one does what it filters or converts, and reads with an
+//! event set, on a thread of ours ([`postponed`]). Decision 0022 has the alternatives.
 //!
 //! In flow order: [`library`] (the HDF5 that loaded us), [`class`] (what it is given), [`info`]
 //! (the connector string), the object classes, [`driver`].
@@ -36,6 +37,7 @@ mod link;
 mod object;
 mod objects;
 mod opened;
+mod postponed;
 mod python;
 mod request;
 mod scope;

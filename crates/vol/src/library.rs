@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 
 use crate::abi::{Id, Ptr, Status, Text, NO_ID};
-use crate::symbols::Symbols;
+use crate::symbols::{Symbols, Threads};
 
 /// HDF5 libraries in one process, at most.
 pub const LIBRARIES_MAX: usize = 4;
@@ -41,6 +41,8 @@ pub struct Library {
     is_terminating: Option<unsafe extern "C" fn(*mut bool) -> Status>,
     /// `H5Eget_auto1` and `H5Eset_auto1`, in libraries that have the deprecated functions.
     pub(crate) old_printing: Option<(GetPrinting, SetPrinting)>,
+    /// What it has for calls from other threads, if it is thread-safe.
+    pub threads: Option<Threads>,
     /// Its file drivers: ours and the plain one.
     pub drivers: Mutex<Drivers>,
     /// The class of our errors and its two messages, once they were needed.
@@ -73,6 +75,11 @@ static ADDING: Mutex<()> = Mutex::new(());
 /// The library of a slot. Callbacks of a slot exist only once it is taken.
 pub fn get<const SLOT: usize>() -> &'static Library {
     LIBRARIES[SLOT].get().expect("a connector is given out after its library is known")
+}
+
+/// The library of a slot, if it is taken.
+pub fn of_slot(slot: usize) -> Option<&'static Library> {
+    LIBRARIES.get(slot)?.get()
 }
 
 /// The library that called into this plugin.
@@ -148,6 +155,7 @@ fn load(slot: usize, base: usize, path: &CStr) -> Result<Library, String> {
     if push.is_null() {
         return Err(missing("H5Epush2"));
     }
+    let threads = Threads::of(find);
     let is_terminating = find(c"H5is_library_terminating");
     let (get, set) = (find(c"H5Eget_auto1"), find(c"H5Eset_auto1"));
     // SAFETY: functions of HDF5 by these names have these declarations; null is none.
@@ -169,5 +177,15 @@ fn load(slot: usize, base: usize, path: &CStr) -> Result<Library, String> {
     };
     let drivers = Mutex::new(Drivers { ours: NO_ID, plain: NO_ID });
     let error_classes = Mutex::new(None);
-    Ok(Library { slot, base, symbols, push, is_terminating, old_printing, drivers, error_classes })
+    Ok(Library {
+        slot,
+        base,
+        symbols,
+        push,
+        is_terminating,
+        old_printing,
+        threads,
+        drivers,
+        error_classes,
+    })
 }

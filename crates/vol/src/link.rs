@@ -1,12 +1,12 @@
 //! Links: passed on. Of two objects, either may be missing (`H5L_SAME_LOC`).
 
 use crate::abi::{
-    Access, Id, LinkClass, LinkCreateArgs, Location, OptionalArgs, Ptr, Req, Status, FAILED,
-    LINK_HARD,
+    Access, AnyArgs, Id, LinkClass, LinkCreateArgs, Location, OptionalArgs, Ptr, Req, Status,
+    FAILED, LINK_EXISTS, LINK_HARD,
 };
 use crate::elink::{self, Parameter};
-use crate::forward::act;
-use crate::object::{act, container_of, name_of, Object};
+use crate::forward;
+use crate::object::{act, act_beside, container_of, name_of, Object};
 
 pub const CLASS: LinkClass = LinkClass { create, copy, move_, get, specific, optional };
 
@@ -32,7 +32,7 @@ unsafe extern "C" fn create(
         let it = Object::below_of(object);
         let lists = [location.access(), Some(Access(access))];
         let status = elink::with(container.hdf5, &lists, || {
-            act(container, "create of a link", None, req, |req| {
+            act_beside(container, "create of a link", None, req, |req| {
                 call(args, it, location, container.below, link, access, list, req)
             })
         });
@@ -91,11 +91,33 @@ relocate! { copy = link_copy, "copy of a link" }
 
 relocate! { move_ = link_move, "move of a link" }
 
-act! { get = link_get, "query of a link", (location: *const Location; args: Ptr) }
+forward::act_beside! { get = link_get, "query of a link", (location: *const Location; args: Ptr) }
 
-act! { specific = link_specific, "change of links", (location: *const Location; args: Ptr) }
+forward::act! {
+    change = link_specific, "change of links", (location: *const Location; args: Ptr)
+}
 
-act! {
+forward::act_beside! {
+    look = link_specific, "look at a link", (location: *const Location; args: Ptr)
+}
+
+unsafe extern "C" fn specific(
+    object: Ptr,
+    location: *const Location,
+    args: Ptr,
+    list: Id,
+    req: Req,
+) -> Status {
+    // SAFETY: HDF5 passes a block that begins with what is wanted; the rest goes on as it is.
+    unsafe {
+        match (*args.cast::<AnyArgs>()).operation {
+            LINK_EXISTS => look(object, location, args, list, req),
+            _ => change(object, location, args, list, req),
+        }
+    }
+}
+
+forward::act! {
     optional = link_optional, "call for a link",
     (location: *const Location; args: *mut OptionalArgs)
 }

@@ -1,18 +1,20 @@
 //! What the program holds for an object: the object below, and the file that it is in.
 
 use std::ffi::{c_void, CStr};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use runtime::behind::Name;
 
 use crate::abi::{Id, Location, Ptr, Req, Status, LOCATION_BY_NAME};
-use crate::driver;
 use crate::info::Settings;
 use crate::library::Library;
 use crate::opened::Key;
+use crate::postponed::plan::{Elements, Nature};
 use crate::request::Request;
 use crate::scope::{Scope, Wanted};
+use crate::{driver, postponed};
 
 /// What all objects of a file share: the connector below. Its id is held while one of them lives.
 pub struct Container {
@@ -25,10 +27,35 @@ pub struct Container {
     pub files: Mutex<Vec<Key>>,
     /// How it is written.
     pub settings: Settings,
+    /// The file, as it was opened.
+    pub name: OnceLock<Box<str>>,
+    /// Transfers may be done later: it is written through our driver, by nobody else.
+    pub postpones: AtomicBool,
+    /// Bytes that are copied for such transfers.
+    pub postponed_bytes: AtomicUsize,
 }
 
 impl Container {
-    fn note_use(&self, used: Vec<Key>) {
+    /// Of a file that is not open yet.
+    pub fn new(hdf5: &'static Library, below: Id, settings: Settings, postpones: bool) -> Self {
+        Container {
+            hdf5,
+            below,
+            files: Mutex::default(),
+            settings,
+            name: OnceLock::new(),
+            postpones: AtomicBool::new(postpones),
+            postponed_bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether it is one of these files.
+    pub fn has_any(&self, keys: &[Key]) -> bool {
+        self.files.lock().iter().any(|key| keys.contains(key))
+    }
+
+    /// Files were opened or written through it.
+    pub fn note_use(&self, used: Vec<Key>) {
         if used.is_empty() {
             return;
         }
@@ -53,6 +80,10 @@ pub struct Object {
     pub below: Ptr,
     /// Its path in the file, once it is known.
     pub path: Name,
+    /// What a dataset is, once that was asked for.
+    pub nature: OnceLock<Option<Nature>>,
+    /// What elements it has, once that was told.
+    pub elements: OnceLock<Option<Elements>>,
 }
 
 impl Object {
@@ -61,8 +92,13 @@ impl Object {
         if below.is_null() {
             return below;
         }
+        Box::into_raw(Box::new(Object::new(container, below, path))).cast()
+    }
+
+    /// An object of a container.
+    pub fn new(container: &Arc<Container>, below: Ptr, path: Name) -> Object {
         let container = container.clone();
-        Box::into_raw(Box::new(Object { container, below, path })).cast()
+        Object { container, below, path, nature: OnceLock::new(), elements: OnceLock::new() }
     }
 
     /// What HDF5 gave us back.
@@ -130,7 +166,19 @@ impl Object {
 
     /// Runs a call of the connector below for this object: `call` gets the object below, its
     /// connector, and where to put a request. Bytes that it leaves to be written are this object's.
+    /// Transfers that were noted are done first.
     pub fn act<T: Outcome>(
+        &self,
+        operation: &'static str,
+        request: Req,
+        call: impl FnOnce(Ptr, Id, Req) -> T,
+    ) -> T {
+        postponed::before(self.container.hdf5);
+        self.act_beside(operation, request, call)
+    }
+
+    /// As [`Object::act`], of a call that neither sees nor changes what a dataset holds.
+    pub fn act_beside<T: Outcome>(
         &self,
         operation: &'static str,
         request: Req,
@@ -138,7 +186,7 @@ impl Object {
     ) -> T {
         // A refresh closes the object and opens it anew: what is used after the call is kept.
         let (container, path) = (self.container.clone(), self.path.clone());
-        act(&container, operation, Some(&path), request, |req| {
+        act_beside(&container, operation, Some(&path), request, |req| {
             call(self.below, container.below, req)
         })
     }
@@ -162,9 +210,21 @@ impl Outcome for Ptr {
     }
 }
 
+/// As [`act_beside`], after all transfers that were noted.
+pub fn act<T: Outcome>(
+    container: &Arc<Container>,
+    operation: &'static str,
+    path: Option<&Name>,
+    request: Req,
+    call: impl FnOnce(Req) -> T,
+) -> T {
+    postponed::before(container.hdf5);
+    act_beside(container, operation, path, request, call)
+}
+
 /// Runs a call below for an object of a container, and makes the request that the program wants of
 /// it: that of the connector below, or one that follows what is written behind.
-pub fn act<T: Outcome>(
+pub fn act_beside<T: Outcome>(
     container: &Arc<Container>,
     operation: &'static str,
     path: Option<&Name>,
@@ -176,6 +236,7 @@ pub fn act<T: Outcome>(
     let (outcome, used) = driver::with(container.settings, || call(request));
     container.note_use(used);
     let ticket = scope.leave();
+    postponed::beside(container.hdf5);
     if !request.is_null() && outcome.is_good() {
         // SAFETY: the caller wants a request there; it began as null.
         unsafe {

@@ -2,8 +2,11 @@
 
 use std::ffi::c_int;
 
-use crate::abi::{Id, Location, ObjectClass, OptionalArgs, Ptr, Req, Status, Text, OBJECT_FLUSH};
-use crate::forward::{act, change, open};
+use crate::abi::{
+    AnyArgs, Id, Location, ObjectClass, OptionalArgs, Ptr, Req, Status, Text, OBJECT_FLUSH,
+    OBJECT_GET_INFO,
+};
+use crate::forward::{act, act_beside, change, open};
 use crate::object::{name_of, Object};
 
 pub const CLASS: ObjectClass = ObjectClass { open, copy, get, specific, optional };
@@ -48,7 +51,30 @@ unsafe extern "C" fn copy(
     }
 }
 
-act! { get = object_get, "query of an object", (location: *const Location; args: Ptr) }
+act! {
+    get_info = object_get, "query of an object", (location: *const Location; args: Ptr)
+}
+
+act_beside! {
+    get_place = object_get, "query of an object", (location: *const Location; args: Ptr)
+}
+
+/// What file it is in, its name and its kind stay as they are.
+unsafe extern "C" fn get(
+    object: Ptr,
+    location: *const Location,
+    args: Ptr,
+    list: Id,
+    req: Req,
+) -> Status {
+    // SAFETY: HDF5 passes a block that begins with what is wanted; the rest goes on as it is.
+    unsafe {
+        match (*args.cast::<AnyArgs>()).operation {
+            OBJECT_GET_INFO => get_info(object, location, args, list, req),
+            _ => get_place(object, location, args, list, req),
+        }
+    }
+}
 
 change! {
     specific = object_specific, "change of an object",

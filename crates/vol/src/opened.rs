@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use runtime::behind::{self, Failed, FileId, Rules, Ticket, WriteBehind};
 
 use crate::library::Library;
-use crate::{errors, python};
+use crate::{errors, postponed, python};
 
 /// A file: device and inode.
 pub type Key = (u64, u64);
@@ -125,7 +125,10 @@ fn wait_at_exit() {
 
 /// Waits for all that is written; whatever went wrong goes to a person, as nobody else is left.
 pub extern "C" fn wait_for_all() {
-    let failures = drain(None, None).err().into_iter().flatten();
+    postponed::finish();
+    let mut failures = postponed::take_lost_of(None);
+    failures.extend(drain(None, None).err().into_iter().flatten());
+    let failures = failures.iter();
     failures.for_each(|failed| errors::say(&failed.to_string()));
 }
 

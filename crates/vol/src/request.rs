@@ -2,9 +2,9 @@
 
 use std::ffi::c_int;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use runtime::behind::{Name, Ticket};
+use runtime::behind::{Failed, Name, Ticket};
 
 use crate::abi::{
     Notify, OptionalArgs, Ptr, RequestSpecificArgs, Status, DONE, FAILED, REQUEST_CANNOT_CANCEL,
@@ -12,6 +12,7 @@ use crate::abi::{
     REQUEST_SUCCEEDED,
 };
 use crate::object::{Container, Object};
+use crate::postponed::{self, Postponed, Standing};
 use crate::{opened, stack};
 
 /// The time that means "as long as it takes".
@@ -33,6 +34,8 @@ enum What {
     Below(Ptr),
     /// Its bytes are being written.
     Ticket(Ticket),
+    /// It is to be done, or was, and its bytes are being written.
+    Postponed(Arc<Postponed>),
 }
 
 impl Request {
@@ -44,8 +47,12 @@ impl Request {
         Request::make(container, std::ptr::null_mut(), What::Ticket(ticket))
     }
 
+    pub fn postponed(container: &Arc<Container>, one: Arc<Postponed>) -> Ptr {
+        Request::make(container, std::ptr::null_mut(), What::Postponed(one))
+    }
+
     fn make(container: &Arc<Container>, below: Ptr, what: What) -> Ptr {
-        let object = Object { container: container.clone(), below, path: Name::default() };
+        let object = Object::new(container, below, Name::default());
         Box::into_raw(Box::new(Request { object, what, made: SystemTime::now() })).cast()
     }
 
@@ -66,13 +73,56 @@ impl Request {
     }
 }
 
-/// How it stands, after at most so long.
-fn standing(ticket: &Ticket, timeout_ns: u64) -> c_int {
-    let timeout = (timeout_ns != FOREVER_NS).then(|| Duration::from_nanos(timeout_ns));
+/// How a ticket stands, after at most so long (`None`: as long as it takes).
+fn ticket_standing(ticket: &Ticket, timeout: Option<Duration>) -> c_int {
     match opened::wait_for(ticket, timeout) {
         false => REQUEST_IN_PROGRESS,
         true if ticket.failed().is_some() => REQUEST_FAILED,
         true => REQUEST_SUCCEEDED,
+    }
+}
+
+/// How a call stands that is not the connector's below, after at most so long. Who waits does it
+/// himself if it is not done: he has HDF5's lock, and nobody else can.
+fn standing(container: &Container, what: &What, timeout_ns: u64) -> c_int {
+    let timeout = (timeout_ns != FOREVER_NS).then(|| Duration::from_nanos(timeout_ns));
+    let one = match what {
+        What::Below(_) => return REQUEST_IN_PROGRESS,
+        What::Ticket(ticket) => return noted(container, ticket_standing(ticket, timeout)),
+        What::Postponed(one) => one,
+    };
+    let began = Instant::now();
+    postponed::run_until(container.hdf5, one, timeout);
+    let standing = match one.standing() {
+        Standing::Noted => REQUEST_IN_PROGRESS,
+        Standing::Failed(_) => REQUEST_FAILED,
+        Standing::Done(None) => REQUEST_SUCCEEDED,
+        Standing::Done(Some(ticket)) => {
+            let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
+            ticket_standing(&ticket, left)
+        }
+    };
+    noted(container, standing)
+}
+
+/// What an event set is about to be told.
+fn noted(container: &Container, standing: c_int) -> c_int {
+    if standing == REQUEST_FAILED {
+        postponed::fails_a_set(container.hdf5);
+    }
+    standing
+}
+
+/// What went wrong with it, if it is over.
+fn failure(what: &What) -> Option<Failed> {
+    match what {
+        What::Below(_) => None,
+        What::Ticket(ticket) => ticket.failed(),
+        What::Postponed(one) => match one.standing() {
+            Standing::Failed(failed) => Some(failed),
+            Standing::Done(ticket) => ticket.and_then(|ticket| ticket.failed()),
+            Standing::Noted => None,
+        },
     }
 }
 
@@ -84,9 +134,9 @@ pub unsafe extern "C" fn wait(request: Ptr, timeout_ns: u64, status: *mut c_int)
         What::Below(below) => unsafe {
             (container.hdf5.symbols.request_wait)(*below, container.below, timeout_ns, status)
         },
-        What::Ticket(ticket) => {
+        what => {
             // SAFETY: HDF5 wants the standing there.
-            unsafe { *status = standing(ticket, timeout_ns) };
+            unsafe { *status = standing(container, what, timeout_ns) };
             DONE
         }
     }
@@ -103,7 +153,7 @@ pub unsafe extern "C" fn notify(request: Ptr, tell: Notify, context: Ptr) -> Sta
             (container.hdf5.symbols.request_notify)(*below, container.below, tell, context)
         },
         // SAFETY: the program's function, with its argument.
-        What::Ticket(ticket) => unsafe { tell(context, standing(ticket, FOREVER_NS)) },
+        what => unsafe { tell(context, standing(container, what, FOREVER_NS)) },
     }
 }
 
@@ -116,8 +166,8 @@ pub unsafe extern "C" fn cancel(request: Ptr, status: *mut c_int) -> Status {
         What::Below(below) => unsafe {
             (container.hdf5.symbols.request_cancel)(*below, container.below, status)
         },
-        What::Ticket(ticket) => {
-            let standing = match standing(ticket, 0) {
+        what => {
+            let standing = match standing(container, what, 0) {
                 REQUEST_IN_PROGRESS => REQUEST_CANNOT_CANCEL,
                 over => over,
             };
@@ -132,13 +182,10 @@ pub unsafe extern "C" fn specific(request: Ptr, args: *mut RequestSpecificArgs) 
     // SAFETY: HDF5 passes what we made.
     let (container, what) = unsafe { Request::of(request) };
     let symbols = &container.hdf5.symbols;
-    let ticket = match what {
+    if let What::Below(below) = what {
         // SAFETY: a request of the connector below.
-        What::Below(below) => unsafe {
-            return (symbols.request_specific)(*below, container.below, args);
-        },
-        What::Ticket(ticket) => ticket,
-    };
+        return unsafe { (symbols.request_specific)(*below, container.below, args) };
+    }
     // SAFETY: an argument block of HDF5.
     let args = unsafe { &mut *args };
     if args.operation == REQUEST_EXECUTION_TIME {
@@ -154,9 +201,10 @@ pub unsafe extern "C" fn specific(request: Ptr, args: *mut RequestSpecificArgs) 
     }
     // SAFETY: no arguments; the id is the program's.
     let stack = unsafe { (symbols.stack_create)() };
-    if let Some(failed) = ticket.failed() {
+    if let Some(failed) = failure(what) {
         stack::push(container.hdf5, stack, &failed.to_string());
         opened::told(&failed);
+        postponed::told(container.hdf5, &failed);
     }
     args.words[0] = stack as usize as Ptr;
     DONE
@@ -170,7 +218,7 @@ pub unsafe extern "C" fn optional(request: Ptr, args: *mut OptionalArgs) -> Stat
         What::Below(below) => unsafe {
             (container.hdf5.symbols.request_optional)(*below, container.below, args)
         },
-        What::Ticket(_) => FAILED,
+        What::Ticket(_) | What::Postponed(_) => FAILED,
     }
 }
 
@@ -183,6 +231,6 @@ pub unsafe extern "C" fn free(request: Ptr) -> Status {
         What::Below(below) => unsafe {
             (container.hdf5.symbols.request_free)(*below, container.below)
         },
-        What::Ticket(_) => DONE,
+        What::Ticket(_) | What::Postponed(_) => DONE,
     }
 }

@@ -108,6 +108,11 @@ pub fn label() -> Arc<Label> {
     Arc::new(Label { operation, object })
 }
 
+/// Whether this thread is in a call below, and so has HDF5's lock.
+pub fn is_inside() -> bool {
+    NOW.get().is_some()
+}
+
 /// Whether somebody wants to follow what is written now.
 pub fn is_followed() -> bool {
     NOW.get().is_some_and(|now| now.wanted == Wanted::Ticket)

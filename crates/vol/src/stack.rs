@@ -35,6 +35,15 @@ pub fn quietly<T>(library: &Library, call: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Does what is no part of the call that goes on: prints nothing, and leaves the stack of errors as
+/// it was.
+pub fn apart<T>(library: &Library, call: impl FnOnce() -> T) -> T {
+    let printing = Printing::stop(library);
+    let result = keep(library, call);
+    printing.go_on(library);
+    result
+}
+
 /// What HDF5 prints errors with, while it is turned off: a function and its argument.
 struct Printing {
     is_new: bool,

@@ -1,24 +1,27 @@
 //! The functions of HDF5 that we call, looked up by name in the library that loaded us.
 
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
+use std::ops::Deref;
 
 use crate::abi::{
     Access, Address, File, FileSpecificArgs, GroupSpecificArgs, Id, LinkCreateArgs, Location,
     Notify, OptionalArgs, Ptr, Req, RequestSpecificArgs, Status, Text,
 };
+use crate::postponed::EachError;
 
-/// Makes the table: a field, its C name, and what it is given and gives.
+/// Makes a table: a field, its C name, and what it is given and gives.
 macro_rules! symbols {
-    ($($field:ident $name:literal ($($arg:ty),* $(,)?) -> $result:ty;)*) => {
-        /// Functions of one HDF5 library.
-        pub struct Symbols {
+    ($(#[$about:meta])* $table:ident;
+     $($field:ident $name:literal ($($arg:ty),* $(,)?) -> $result:ty;)*) => {
+        $(#[$about])*
+        pub struct $table {
             $(pub $field: unsafe extern "C" fn($($arg),*) -> $result,)*
         }
 
-        impl Symbols {
+        impl $table {
             /// Looks all of them up; the name of the first that is not there.
-            pub fn load(find: impl Fn(&CStr) -> *mut c_void) -> Result<Symbols, &'static str> {
-                Ok(Symbols {
+            pub fn load(find: impl Fn(&CStr) -> *mut c_void) -> Result<$table, &'static str> {
+                Ok($table {
                     $($field: {
                         let found = find(c_str(concat!($name, "\0")));
                         if found.is_null() {
@@ -46,6 +49,8 @@ fn c_str(text: &'static str) -> &'static CStr {
 type Locate = *const Location;
 
 symbols! {
+    /// Functions of one HDF5 library.
+    Symbols;
     attribute_create "H5VLattr_create"(Ptr, Locate, Id, Text, Id, Id, Id, Id, Id, Req) -> Ptr;
     attribute_open "H5VLattr_open"(Ptr, Locate, Id, Text, Access, Id, Req) -> Ptr;
     attribute_read "H5VLattr_read"(Ptr, Id, Id, Ptr, Id, Req) -> Status;
@@ -179,4 +184,73 @@ symbols! {
     printing_set "H5Eset_auto2"(Id, Ptr, Ptr) -> Status;
     class_register "H5Eregister_class"(Text, Text, Text) -> Id;
     message_create "H5Ecreate_msg"(Id, c_int, Text) -> Id;
+}
+
+symbols! {
+    /// What is needed to call a thread-safe library from a thread of ours.
+    ThreadSymbols;
+    acquire "H5TSmutex_acquire"(c_uint, *mut bool) -> Status;
+    release "H5TSmutex_release"(*mut c_uint) -> Status;
+    at_close "H5atclose"(unsafe extern "C" fn(Ptr), Ptr) -> Status;
+    is_threadsafe "H5is_library_threadsafe"(*mut bool) -> Status;
+
+    kind_of "H5Iget_type"(Id) -> c_int;
+    each_id "H5Iiterate"(c_int, unsafe extern "C" fn(Id, Ptr) -> Status, Ptr) -> Status;
+    each_error "H5Ewalk2"(Id, c_int, EachError, Ptr) -> Status;
+
+    type_copy "H5Tcopy"(Id) -> Id;
+    type_close "H5Tclose"(Id) -> Status;
+    type_class "H5Tget_class"(Id) -> c_int;
+    type_encode "H5Tencode"(Id, Ptr, *mut usize) -> Status;
+
+    list_layout "H5Pget_layout"(Id) -> c_int;
+    list_filters "H5Pget_nfilters"(Id) -> c_int;
+    list_external_files "H5Pget_external_count"(Id) -> c_int;
+
+    space_copy "H5Scopy"(Id) -> Id;
+    space_is_valid "H5Sselect_valid"(Id) -> c_int;
+    space_selected "H5Sget_select_npoints"(Id) -> i64;
+    space_selection "H5Sget_select_type"(Id) -> c_int;
+    space_is_regular "H5Sis_regular_hyperslab"(Id) -> c_int;
+    space_bounds "H5Sget_select_bounds"(Id, *mut u64, *mut u64) -> Status;
+    space_dims "H5Sget_simple_extent_dims"(Id, *mut u64, *mut u64) -> c_int;
+}
+
+/// What a thread-safe library has for calls from other threads.
+pub struct Threads {
+    symbols: ThreadSymbols,
+    /// The default transfer properties.
+    transfer_list: *const Id,
+}
+
+// SAFETY: functions, and a number that HDF5 changes only while nobody calls it.
+unsafe impl Send for Threads {}
+// SAFETY: as above.
+unsafe impl Sync for Threads {}
+
+impl Deref for Threads {
+    type Target = ThreadSymbols;
+
+    fn deref(&self) -> &ThreadSymbols {
+        &self.symbols
+    }
+}
+
+impl Threads {
+    /// What the library has; `None`: it is not thread-safe.
+    pub fn of(find: impl Fn(&CStr) -> *mut c_void) -> Option<Threads> {
+        let symbols = ThreadSymbols::load(&find).ok()?;
+        let transfer_list = find(c"H5P_LST_DATASET_XFER_ID_g").cast_const().cast::<Id>();
+        let mut is_threadsafe = false;
+        // SAFETY: it only sets the flag.
+        let asked = unsafe { (symbols.is_threadsafe)(&raw mut is_threadsafe) };
+        let is_there = asked >= 0 && is_threadsafe && !transfer_list.is_null();
+        is_there.then_some(Threads { symbols, transfer_list })
+    }
+
+    /// The id of the default transfer properties, now.
+    pub fn transfer_list(&self) -> Id {
+        // SAFETY: a variable of the library, which is in a call.
+        unsafe { *self.transfer_list }
+    }
 }

@@ -6,6 +6,7 @@ use std::ffi::{c_char, c_int};
 use runtime::behind::Failed;
 
 use crate::opened::{self, Key};
+use crate::postponed;
 
 /// All of a file.
 const WHOLE: (u64, u64) = (0, u64::MAX);
@@ -57,14 +58,21 @@ pub unsafe extern "C" fn alongside_hdf5_wait(
     text: *mut c_char,
     size: usize,
 ) -> c_int {
-    let waited = match keys_of(device, inode) {
+    // Which bytes of the file they come to is known when they are done.
+    postponed::finish();
+    let keys = keys_of(device, inode);
+    let mut failures = postponed::take_lost_of(keys.as_ref().map(<[Key; 1]>::as_slice));
+    let waited = match keys {
         Some([key]) if !ranges.is_null() => {
             // SAFETY: the caller promised.
             opened::drain_ranges(key, &unsafe { ranges_of(ranges, count) })
         }
         keys => opened::drain(None, keys.as_ref().map(<[Key; 1]>::as_slice)),
     };
-    let Err(failures) = waited else { return 0 };
+    failures.extend(waited.err().into_iter().flatten());
+    if failures.is_empty() {
+        return 0;
+    }
     // SAFETY: the caller promised.
     unsafe { say(&failures, text, size) };
     failures[0].errno.0
@@ -85,7 +93,8 @@ pub unsafe extern "C" fn alongside_hdf5_test(
     let keys = keys_of(device, inode);
     // SAFETY: the caller promised.
     let ranges = unsafe { ranges_of(ranges, count) };
-    c_int::from(opened::is_written(keys.as_ref().map(<[Key; 1]>::as_slice), &ranges))
+    let keys = keys.as_ref().map(<[Key; 1]>::as_slice);
+    c_int::from(!postponed::is_noted(keys) && opened::is_written(keys, &ranges))
 }
 
 /// Puts what went wrong into a text, a line each; if there is no room for all, how many more.
@@ -146,7 +155,7 @@ pub extern "C" fn alongside_hdf5_fetch(device: u64, inode: u64, offset: u64, len
 fn is_alike(one: &Failed, other: &Failed) -> bool {
     let of = |failed: &Failed| failed.label.object.as_ref().and_then(|name| name.get()).cloned();
     one.file == other.file
-        && one.errno == other.errno
+        && (one.errno, &one.why) == (other.errno, &other.why)
         && one.label.operation == other.label.operation
         && of(one) == of(other)
 }
@@ -175,6 +184,7 @@ mod tests {
             len: 8,
             label: Arc::new(runtime::behind::Label { operation: "write", object }),
             errno: std::io::Error::from_raw_os_error(libc::ENOSPC).into(),
+            why: None,
         }
     }
 

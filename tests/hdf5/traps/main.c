@@ -167,7 +167,7 @@ void check_file(const char *name, const char *dataset, int seed, size_t count) {
 
 int main(int count, char **words) {
     const struct trap *all[] = {ERRORS, EVENTS,    FULL,    BUFFERS, BESIDE,
-                                LATER,  PROCESSES, THREADS, WAIT};
+                                LATER,  PROCESSES, THREADS, WAIT,    POSTPONED};
     if (count > 1) {
         /* To be said before anything else is called. */
         if (strcmp(words[1], "an_exit_without_the_handler_of_hdf5_writes_all") == 0)

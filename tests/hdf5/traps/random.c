@@ -113,6 +113,22 @@ static void read_many(struct run *run) {
     many(run, false);
 }
 
+/* The program does something else: what was left to be done is done meanwhile. */
+static void pause_a_while(struct run *run) {
+    struct timespec while_ns = {0, 1000000 + (long)below(run, 1000000)};
+    nanosleep(&while_ns, NULL);
+}
+
+/* Waits for what has an event set; what was read is there then. */
+static void wait_for_events(struct run *run) {
+    size_t left;
+    hbool_t has_failed;
+    H5ESwait(run->events, H5ES_WAIT_FOREVER, &left, &has_failed);
+    must(run, !has_failed, "an asynchronous call");
+    add(run, run->buffer, run->unread * sizeof(int));
+    run->unread = 0;
+}
+
 /* Every operation, as often as its weight says. */
 static const struct {
     unsigned weight;
@@ -122,17 +138,15 @@ static const struct {
     {1, extend},       {1, reopen},          {2, attribute},   {1, links},
     {2, other_links},  {1, text},            {1, copy},        {2, write_many},
     {1, read_many},    {3, virtual_dataset}, {2, references},  {1, old_references},
-    {3, mount},        {1, flush},           {3, read_ahead},
+    {3, mount},        {1, flush},           {3, read_ahead},  {2, read_later},
+    {2, pause_a_while},
 };
 
 static void step(struct run *run) {
     enum { COUNT = sizeof OPERATIONS / sizeof OPERATIONS[0] };
     unsigned total = 0, at = 0;
-    size_t left;
-    hbool_t has_failed;
     /* The buffer is about to be used again. */
-    H5ESwait(run->events, H5ES_WAIT_FOREVER, &left, &has_failed);
-    must(run, !has_failed, "an asynchronous write");
+    wait_for_events(run);
     for (unsigned each = 0; each < COUNT; each++)
         total += OPERATIONS[each].weight;
     for (unsigned chosen = below(run, total); chosen >= OPERATIONS[at].weight; at++)
@@ -147,9 +161,7 @@ static void *run_thread(void *argument) {
     run->events = H5EScreate();
     for (int at = 0; at < STEPS; at++)
         step(run);
-    size_t left;
-    hbool_t has_failed;
-    H5ESwait(run->events, H5ES_WAIT_FOREVER, &left, &has_failed);
+    wait_for_events(run);
     H5ESclose(run->events);
     unmount(run);
     for (int at = 0; at < run->made; at++)

@@ -25,6 +25,8 @@ struct run {
     /* The file that is mounted, and where; none: -1. */
     hid_t mounted, host;
     int *buffer;
+    /* Numbers in it that a read with an event set will have brought; 0: none. */
+    hsize_t unread;
 };
 
 /* Some of the large writes fail: then nothing has to hold but that the program ends. */
@@ -58,6 +60,7 @@ void transfer(struct run *run, hid_t dataset, bool is_write);
 void make_dataset(struct run *run);
 void write_slab(struct run *run, bool is_async);
 void read_slab(struct run *run);
+void read_later(struct run *run);
 void extend(struct run *run);
 void reopen(struct run *run);
 void copy(struct run *run);

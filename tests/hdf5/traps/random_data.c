@@ -144,6 +144,20 @@ void read_slab(struct run *run) {
         transfer(run, run->datasets[below(run, (unsigned)run->made)], false);
 }
 
+/* The next step waits for it, and adds what it brought. */
+void read_later(struct run *run) {
+    if (run->made == 0)
+        return;
+    int which = (int)below(run, (unsigned)run->made);
+    hsize_t count;
+    hid_t space = slab(run, which, &count), memory = H5Screate_simple(1, &count, NULL);
+    herr_t status = H5Dread_async(run->datasets[which], H5T_NATIVE_INT, memory, space, H5P_DEFAULT,
+                                  run->buffer, run->events);
+    must(run, status >= 0, "H5Dread_async");
+    run->unread = status >= 0 ? count : 0;
+    H5Sclose(memory), H5Sclose(space);
+}
+
 void extend(struct run *run) {
     for (int which = 0; which < run->made; which++)
         if (run->kinds[which] >= CHUNKED && run->rows[which] < ROWS_MAX && below(run, 2) == 0) {

@@ -49,7 +49,7 @@ struct trap {
     void (*run)(void);
 };
 extern const struct trap ERRORS[], EVENTS[], FULL[], BUFFERS[], BESIDE[], LATER[], PROCESSES[],
-    THREADS[], WAIT[];
+    THREADS[], WAIT[], POSTPONED[];
 
 /* No trap, but a race: the thread sanitizer has to see it. */
 void a_lent_buffer_is_changed_too_early(void);

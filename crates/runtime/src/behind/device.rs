@@ -165,7 +165,7 @@ impl Sync {
     fn failed(&self, file: Arc<str>, errno: Errno) -> Failed {
         let (offset, end) = span(&self.ranges);
         let label = Label { operation: "on the way to the device", object: None };
-        Failed { file, offset, len: end - offset, label: Arc::new(label), errno }
+        Failed { file, offset, len: end - offset, label: Arc::new(label), errno, why: None }
     }
 }
 

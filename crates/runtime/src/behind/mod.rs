@@ -42,6 +42,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use engine::Engine;
+pub use exec::native::thread::without_signals;
 use ops::Errno;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -99,12 +100,17 @@ pub struct Failed {
     pub label: Arc<Label>,
     /// Why.
     pub errno: Errno,
+    /// Why, if it did not come to writing bytes: where they would have been is not known then.
+    pub why: Option<Arc<str>>,
 }
 
 impl fmt::Display for Failed {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failed { file, offset, len, label, errno } = self;
-        write!(out, "{file}: {len} bytes at {offset} were not written: {errno} (")?;
+        let Failed { file, offset, len, label, errno, why } = self;
+        match why {
+            Some(why) => write!(out, "{file}: {len} bytes were not transferred: {why} (")?,
+            None => write!(out, "{file}: {len} bytes at {offset} were not written: {errno} (")?,
+        }
         match label.object.as_ref().and_then(|name| name.get()) {
             Some(object) => write!(out, "{} {object})", label.operation),
             None => write!(out, "{})", label.operation),

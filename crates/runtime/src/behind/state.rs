@@ -522,7 +522,7 @@ impl State {
         let file = self.files.get_mut(&job.file).expect("a file outlives its tasks");
         let Job { offset, len, .. } = *job;
         let label = job.label.clone();
-        let failed = Failed { file: file.name.clone(), offset, len, label, errno };
+        let failed = Failed { file: file.name.clone(), offset, len, label, errno, why: None };
         if let Some(ticket) = &job.ticket {
             ticket.failed.lock().get_or_insert_with(|| failed.clone());
         }
