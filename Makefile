@@ -203,6 +203,11 @@ bench-eager: $(PEERS) ## Consumers that start before their producer has ended (O
 bench-hdf5: $(PACKAGE) ## I/O that an h5py program does not wait for (OUT=folder)
 	$(PY) -m bench.hdf5 --out $(OUT) $(BENCH_FLAGS)
 
+.PHONY: bench-hdf5-filtered
+bench-hdf5-filtered: $(PACKAGE) ## Compression behind a program, with a thread-safe HDF5 (Debian)
+	cargo build --quiet --release --locked --package alongside-vol
+	$(PY) -m bench.hdf5.filtered --out $(OUT) $(BENCH_FLAGS)
+
 .PHONY: bench-native-overhead
 bench-native-overhead: $(TOOLS) native ## Cost of a native task, beside OpenMP (OUT=folder)
 	$(PY) -m bench.native_overhead --out $(OUT) $(BENCH_FLAGS)
