@@ -106,7 +106,8 @@ unsafe fn opened_with<const SLOT: usize>(
     let (lists, name) = unsafe { (Lists::of::<SLOT>(list), CStr::from_ptr(name)) };
     let container = &lists.container;
     let _ = container.name.set(name.to_string_lossy().into());
-    if flags & ACCESS_SWMR != 0 || flags & ACCESS_WRITE == 0 {
+    container.is_writable.store(flags & ACCESS_WRITE != 0, Ordering::Relaxed);
+    if flags & ACCESS_SWMR != 0 {
         container.postpones.store(false, Ordering::Relaxed);
     }
     let made = match is_refused(container) {

@@ -29,8 +29,10 @@ pub struct Container {
     pub settings: Settings,
     /// The file, as it was opened.
     pub name: OnceLock<Box<str>>,
-    /// Transfers may be done later: it is written through our driver, by nobody else.
+    /// Transfers may be done later: the file is our driver's, and no other process looks at it.
     pub postpones: AtomicBool,
+    /// It was opened for writing.
+    pub is_writable: AtomicBool,
     /// Bytes that are copied for such transfers.
     pub postponed_bytes: AtomicUsize,
 }
@@ -45,6 +47,7 @@ impl Container {
             settings,
             name: OnceLock::new(),
             postpones: AtomicBool::new(postpones),
+            is_writable: AtomicBool::new(false),
             postponed_bytes: AtomicUsize::new(0),
         }
     }

@@ -227,6 +227,16 @@ static void a_read_with_an_event_set_is_done_behind_the_program(void) {
     CHECK(left == 0 && !has_failed);
     CHECK(memcmp(made, found, COUNT * sizeof *made) == 0);
     CHECK(H5ESclose(events) >= 0 && H5Fclose(file) >= 0);
+    memset(found, 0, COUNT * sizeof *found);
+    file = H5Fopen("a.h5", H5F_ACC_RDONLY, H5P_DEFAULT), events = H5EScreate();
+    dataset = H5Dopen2(file, "a", H5P_DEFAULT);
+    before = filtered_here;
+    CHECK(H5Dread_async(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, found, events) >=
+          0);
+    until_all_is_written();
+    CHECK(filtered_here == before && memcmp(made, found, COUNT * sizeof *made) == 0);
+    CHECK(H5ESwait(events, H5ES_WAIT_FOREVER, &left, &has_failed) >= 0 && left == 0);
+    CHECK(H5ESclose(events) >= 0 && H5Dclose(dataset) >= 0 && H5Fclose(file) >= 0);
 }
 
 static void a_close_that_waits_has_what_was_read(void) {

@@ -191,7 +191,10 @@ unsafe fn planned(object: &Object, asked: &Asked, req: Req) -> Option<Transfer> 
         && !asked.buffer.is_null()
         && !scope::is_inside()
         && !behind::is_child()
-        && (asked.is_write || !req.is_null());
+        && match asked.is_write {
+            true => container.is_writable.load(Ordering::Relaxed),
+            false => !req.is_null(),
+        };
     if !is_possible || !serves(library) {
         return None;
     }
