@@ -43,6 +43,7 @@ use std::{fmt, io};
 
 use engine::Engine;
 pub use exec::native::thread::without_signals;
+pub use exec::now_ns;
 use ops::Errno;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 

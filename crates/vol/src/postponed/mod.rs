@@ -23,11 +23,11 @@ mod transfer;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use runtime::behind::{self, Failed, Ticket};
+use runtime::behind::{self, now_ns, Failed, Ticket};
 
 use crate::abi::Req;
 use crate::library::{self, Library, LIBRARIES_MAX};
@@ -76,7 +76,7 @@ struct Queue {
     count: AtomicUsize,
     /// One came, or is over.
     changed: Condvar,
-    /// When the program last called, in nanoseconds since [`now_ns`] began.
+    /// When the program last called, in nanoseconds.
     called_ns: AtomicU64,
     /// The program came back before its transfers were done, and has not paused since.
     is_hasty: AtomicBool,
@@ -176,11 +176,6 @@ fn running<T>(work: impl FnOnce() -> T) -> T {
     let result = work();
     RUNS.set(outer);
     result
-}
-
-fn now_ns() -> u64 {
-    static BEGAN: OnceLock<Instant> = OnceLock::new();
-    BEGAN.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
 /// The queue of a library, if something is noted there, and this is no call of a transfer's own.
