@@ -8,15 +8,20 @@ use std::sync::atomic::Ordering;
 use std::sync::Once;
 use std::thread;
 
+use parking_lot::Mutex;
 use runtime::behind::without_signals;
 
 use super::{queue, PAUSE, QUEUES};
 use crate::abi::Ptr;
 use crate::library::{self, Library};
 
+/// Held by who takes HDF5's lock here, and over a fork: the child has no thread to give it back.
+static TAKING: Mutex<()> = Mutex::new(());
+
 /// Does something with HDF5's lock; `false`: another thread has it.
 pub fn with_lock(library: &'static Library, work: impl FnOnce()) -> bool {
     let Some(threads) = &library.threads else { return false };
+    let _taking = TAKING.lock();
     let (mut is_ours, mut count): (bool, c_uint) = (false, 1);
     // SAFETY: it only tries, and sets the flag.
     let tried = unsafe { (threads.acquire)(count, &raw mut is_ours) };
@@ -94,13 +99,14 @@ fn survive_forks() {
     });
 }
 
-/// Nothing is noted while the process forks, and so the thread is not in HDF5.
+/// Nothing is noted while the process forks, and the thread is not in HDF5.
 extern "C" fn before_fork() {
     if runtime::behind::is_child() {
         return;
     }
     loop {
         super::finish();
+        std::mem::forget(TAKING.lock());
         QUEUES.iter().for_each(|queue| std::mem::forget(queue.noted.lock()));
         if QUEUES.iter().all(|queue| queue.count.load(Ordering::Acquire) == 0) {
             return;
@@ -114,5 +120,8 @@ extern "C" fn after_fork() {
         return;
     }
     // SAFETY: this thread took them in `before_fork`.
-    QUEUES.iter().for_each(|queue| unsafe { queue.noted.force_unlock() });
+    unsafe {
+        QUEUES.iter().for_each(|queue| queue.noted.force_unlock());
+        TAKING.force_unlock();
+    }
 }
