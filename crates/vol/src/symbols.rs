@@ -205,6 +205,9 @@ symbols! {
 
     list_layout "H5Pget_layout"(Id) -> c_int;
     list_filters "H5Pget_nfilters"(Id) -> c_int;
+    list_filter "H5Pget_filter2"(
+        Id, c_uint, *mut c_uint, *mut usize, *mut c_uint, usize, *mut c_char, *mut c_uint,
+    ) -> c_int;
     list_external_files "H5Pget_external_count"(Id) -> c_int;
 
     space_copy "H5Scopy"(Id) -> Id;

@@ -38,6 +38,17 @@ static void add_text(const char *text) {
     add(text, strlen(text) + 1);
 }
 
+/* The name of what a reference is to. With several hard links to it HDF5 takes the first that it
+ * meets, in an order that depends on where things lie in the file. */
+static void add_name(hid_t object, const char *name) {
+    H5O_info2_t info;
+    check(object >= 0 && H5Oget_info3(object, &info, H5O_INFO_BASIC) >= 0, name);
+    add(&info.rc, sizeof info.rc);
+    if (info.rc == 1)
+        add_text(name);
+    H5Oclose(object);
+}
+
 /* The name of what a reference is to, and of a region which part. */
 static void add_reference(H5R_ref_t *reference, const char *name) {
     char text[256] = "";
@@ -46,7 +57,7 @@ static void add_reference(H5R_ref_t *reference, const char *name) {
     check(H5Rget_file_name(reference, text, sizeof text) >= 0, name);
     add_text(text);
     check(H5Rget_obj_name(reference, H5P_DEFAULT, text, sizeof text) >= 0, name);
-    add_text(text);
+    add_name(H5Ropen_object(reference, H5P_DEFAULT, H5P_DEFAULT), text);
     if (type == H5R_ATTR) {
         check(H5Rget_attr_name(reference, text, sizeof text) >= 0, name);
         add_text(text);
@@ -66,7 +77,7 @@ static void add_reference(H5R_ref_t *reference, const char *name) {
 static void add_old_reference(hid_t dataset, H5R_type_t kind, const void *reference) {
     char text[256] = "";
     check(H5Rget_name(dataset, kind, reference, text, sizeof text) >= 0, "a reference");
-    add_text(text);
+    add_name(H5Rdereference2(dataset, H5P_DEFAULT, kind, reference), text);
     if (kind == H5R_DATASET_REGION) {
         hid_t space = H5Rget_region(dataset, kind, reference);
         hssize_t points = H5Sget_select_npoints(space);

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { COUNT = 1 << 20, CHUNK = COUNT / 4, FILTER = 300 };
+enum { COUNT = 1 << 20, CHUNK = COUNT / 4, FILTER = 40000 };
 
 static __typeof__(alongside_hdf5_wait) *wait_for;
 static __typeof__(alongside_hdf5_test) *test;

@@ -3,6 +3,7 @@
 //! - HDF5 is thread-safe, and the file is written through our driver by this process alone;
 //! - numbers to and from numbers: variable lengths have pointers in the program's memory, and
 //!   functions of the program convert other types;
+//! - filters of HDF5's own and registered ones, not those that somebody tries out;
 //! - the default transfer properties: others hold functions and pointers of the program;
 //! - everything that HDF5 would refuse at once (selections, sizes, files that are only read) is
 //!   looked at here: such a call is passed on, and refused by HDF5;
@@ -38,6 +39,8 @@ const NUMBERS: [c_int; 2] = [0, 1];
 const CONTIGUOUS: c_int = 1;
 const CHUNKED: c_int = 2;
 const VIRTUAL: c_int = 3;
+/// `H5Z_FILTER_RESERVED` and what follows it up to the registered ones.
+const ON_TRIAL: Range<c_int> = 256..512;
 /// `H5S_SEL_HYPERSLABS`, `H5S_SEL_ALL`.
 const SELECTED_SLABS: c_int = 2;
 const SELECTED_ALL: c_int = 3;
@@ -105,11 +108,36 @@ fn look(object: &Object, threads: &Threads) -> Option<Nature> {
     // SAFETY: an id that HDF5 gave us.
     unsafe {
         let layout = (threads.list_layout)(list.0);
-        let is_filtered = (threads.list_filters)(list.0) > 0;
+        let filters = u32::try_from((threads.list_filters)(list.0)).unwrap_or(0);
+        let is_filtered = filters > 0;
+        if (0..filters).any(|number| is_on_trial(threads, list.0, number)) {
+            return None;
+        }
         let is_own =
             layout == CHUNKED || layout == CONTIGUOUS && (threads.list_external_files)(list.0) == 0;
         Some(Nature { identity, layout, is_filtered, is_own })
     }
+}
+
+/// Whether a filter has a number of those that HDF5 keeps for trying filters out (256 to 511): who
+/// does that wants to be told by the call.
+unsafe fn is_on_trial(threads: &Threads, list: Id, number: c_uint) -> bool {
+    let (mut flags, mut configuration, mut values) = (0, 0, 0);
+    let null: Ptr = std::ptr::null_mut();
+    // SAFETY: a list of HDF5's, a filter that it has, and room for what is asked.
+    let filter = unsafe {
+        (threads.list_filter)(
+            list,
+            number,
+            &raw mut flags,
+            &raw mut values,
+            null.cast(),
+            0,
+            null.cast(),
+            &raw mut configuration,
+        )
+    };
+    filter < 0 || ON_TRIAL.contains(&filter)
 }
 
 /// The program makes a dataset of this type, or has asked for it.
