@@ -174,6 +174,19 @@ pub const REQUEST_SUCCEEDED: c_int = 1;
 pub const REQUEST_FAILED: c_int = 2;
 pub const REQUEST_CANNOT_CANCEL: c_int = 3;
 
+/// `H5E_error2_t`.
+#[repr(C)]
+pub struct ErrorEntry {
+    ids: [Id; 3],
+    line: c_uint,
+    function: Text,
+    file: Text,
+    pub text: Text,
+}
+
+/// `H5E_walk2_t`.
+pub type EachError = unsafe extern "C" fn(c_uint, *const ErrorEntry, *mut c_void) -> c_int;
+
 /// `H5VL_class_t` up to its callbacks; these follow as groups of their own.
 #[repr(C)]
 pub struct Class {

@@ -128,8 +128,7 @@ pub extern "C" fn wait_for_all() {
     postponed::finish();
     let mut failures = postponed::take_lost_of(None);
     failures.extend(drain(None, None).err().into_iter().flatten());
-    let failures = failures.iter();
-    failures.for_each(|failed| errors::say(&failed.to_string()));
+    failures.iter().for_each(|failed| errors::say(&failed.to_string()));
 }
 
 /// The files of a library (`None`: of all) that have one of these keys (`None`: any).

@@ -4,10 +4,9 @@ use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use std::ops::Deref;
 
 use crate::abi::{
-    Access, Address, File, FileSpecificArgs, GroupSpecificArgs, Id, LinkCreateArgs, Location,
-    Notify, OptionalArgs, Ptr, Req, RequestSpecificArgs, Status, Text,
+    Access, Address, EachError, File, FileSpecificArgs, GroupSpecificArgs, Id, LinkCreateArgs,
+    Location, Notify, OptionalArgs, Ptr, Req, RequestSpecificArgs, Status, Text,
 };
-use crate::postponed::EachError;
 
 /// Makes a table: a field, its C name, and what it is given and gives.
 macro_rules! symbols {

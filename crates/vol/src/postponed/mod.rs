@@ -37,7 +37,7 @@ use crate::request::Request;
 use crate::{scope, stack};
 
 use lost::Lost;
-pub use transfer::EachError;
+use plan::Identity;
 use transfer::Transfer;
 
 /// A program that asks for nothing for so long does something else.
@@ -109,6 +109,11 @@ impl Queue {
 
     fn first(&self) -> Option<Arc<Postponed>> {
         self.noted.lock().front().cloned()
+    }
+
+    /// Whether something is noted for a dataset.
+    fn has(&self, dataset: Identity) -> bool {
+        self.noted.lock().iter().any(|one| one.transfer.identity == dataset)
     }
 
     /// Does the first; HDF5's lock is held.
@@ -209,9 +214,7 @@ pub fn before_transfer(object: &Object) {
     let library = object.container.hdf5;
     let Some(queue) = noted(library) else { return };
     let plain = plan::nature(object).filter(|nature| nature.is_alone());
-    let is_apart = plain.is_some_and(|nature| {
-        !queue.noted.lock().iter().any(|one| one.transfer.identity == nature.identity)
-    });
+    let is_apart = plain.is_some_and(|nature| !queue.has(nature.identity));
     match is_apart {
         true => queue.called(),
         false => before(library),
@@ -227,8 +230,8 @@ pub fn passed_on(library: &Library) {
     }
 }
 
-/// Notes a transfer. `true`: it is.
-fn add(transfer: Transfer, req: Req) -> bool {
+/// Notes a transfer.
+fn add(transfer: Transfer, req: Req) {
     let container = transfer.container.clone();
     let queue = queue(container.hdf5);
     container.postponed_bytes.fetch_add(transfer.copied, Ordering::Relaxed);
@@ -246,7 +249,6 @@ fn add(transfer: Transfer, req: Req) -> bool {
         queue.count.fetch_add(1, Ordering::Release);
     }
     queue.changed.notify_all();
-    true
 }
 
 /// The program closes a dataset: whether that is left to the last transfer that it has. A close

@@ -207,7 +207,7 @@ pub struct Asked {
 /// What HDF5 passes of a transfer of one dataset.
 pub unsafe fn note(object: &Object, asked: &Asked, req: Req) -> bool {
     // SAFETY: the caller promised.
-    unsafe { planned(object, asked, req) }.is_some_and(|transfer| add(transfer, req))
+    unsafe { planned(object, asked, req) }.map(|transfer| add(transfer, req)).is_some()
 }
 
 unsafe fn planned(object: &Object, asked: &Asked, req: Req) -> Option<Transfer> {
@@ -245,11 +245,7 @@ unsafe fn planned(object: &Object, asked: &Asked, req: Req) -> Option<Transfer> 
 /// Whether a write is large enough, there is room for a copy, and that buys something.
 fn is_wanted(object: &Object, nature: &Nature, bytes: usize, is_followed: bool) -> bool {
     let container = &object.container;
-    let is_behind_others = || {
-        noted(container.hdf5).is_some_and(|its| {
-            its.noted.lock().iter().any(|one| one.transfer.identity == nature.identity)
-        })
-    };
+    let is_behind_others = || noted(container.hdf5).is_some_and(|its| its.has(nature.identity));
     let limit = container.settings.limit_bytes();
     let used = container.postponed_bytes.load(Ordering::Relaxed);
     let has_room = limit == 0 || used + bytes <= limit;
@@ -385,7 +381,7 @@ unsafe fn transfer(
         len,
         copied: if is_kept { 0 } else { len },
         is_followed,
-        held: Mutex::new(Some(Held { library: container.hdf5, memory, kind, spaces })),
+        held: Mutex::new(Some(Held { hdf5: container.hdf5, memory, kind, spaces })),
         container,
     })
 }

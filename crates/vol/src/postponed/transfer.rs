@@ -1,6 +1,6 @@
 //! A transfer with all that HDF5 needs for it.
 
-use std::ffi::{c_int, c_uint, c_void, CStr};
+use std::ffi::{c_int, c_uint, CStr};
 use std::io;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use runtime::behind::{Failed, Label, Name};
 
 use super::plan::Identity;
 use super::Standing;
-use crate::abi::{Id, Ptr, Status, Text, DEFAULT, SPACE_ALL};
+use crate::abi::{ErrorEntry, Id, Ptr, Status, DEFAULT, SPACE_ALL};
 use crate::driver;
 use crate::library::Library;
 use crate::object::Container;
@@ -44,7 +44,7 @@ pub struct Transfer {
 
 /// Memory, and copies of ids: a type and two spaces, which may be "all".
 pub struct Held {
-    pub library: &'static Library,
+    pub hdf5: &'static Library,
     pub memory: Memory,
     pub kind: Id,
     pub spaces: [Id; 2],
@@ -58,7 +58,7 @@ unsafe impl Sync for Transfer {}
 
 /// A call in a state of HDF5's own, which one that is under way on this thread does not share.
 struct Apart<'a> {
-    library: &'static Library,
+    hdf5: &'static Library,
     call: &'a mut dyn FnMut() -> Status,
     outcome: Result<(), String>,
 }
@@ -66,10 +66,6 @@ struct Apart<'a> {
 const NO_REASON: &str = "HDF5 gives no reason";
 
 impl Transfer {
-    fn library(&self) -> &'static Library {
-        self.container.hdf5
-    }
-
     /// Does it; HDF5's lock is held, and its errors are seen to.
     pub fn run(&self) -> Standing {
         let operation = match self.is_write {
@@ -102,9 +98,9 @@ impl Transfer {
     }
 
     fn call(&self, held: &Held) -> Result<(), String> {
-        let library = self.library();
-        let symbols = &library.symbols;
-        let list = library.threads.as_ref().map_or(DEFAULT, |it| it.transfer_list());
+        let hdf5 = self.container.hdf5;
+        let symbols = &hdf5.symbols;
+        let list = hdf5.threads.as_ref().map_or(DEFAULT, |it| it.transfer_list());
         // Where the program's buffer would begin; HDF5 touches nothing before `start`.
         let begin = match &held.memory {
             Memory::Copied(bytes) => bytes.as_ptr() as usize,
@@ -136,7 +132,7 @@ impl Transfer {
     /// Closes its dataset, which the program has closed.
     pub fn close(&self) {
         let scope = Scope::enter("close of a dataset", Some(&self.path), Wanted::No);
-        let close = self.library().symbols.dataset_close;
+        let close = self.container.hdf5.symbols.dataset_close;
         let (_, used) = driver::with(self.container.settings, || {
             // SAFETY: the object below is open, and nobody uses it any more.
             let _ = self.apart(&mut || unsafe {
@@ -150,9 +146,9 @@ impl Transfer {
     /// Calls HDF5 as a program does: with a state of its own, also inside of another call. Who
     /// looks through the ids of a kind is called back in such a state. `Err`: why it failed.
     fn apart(&self, call: &mut dyn FnMut() -> Status) -> Result<(), String> {
-        let library = self.library();
-        let Some(threads) = &library.threads else { return Err(NO_REASON.into()) };
-        let mut apart = Apart { library, call, outcome: Err(NO_REASON.into()) };
+        let hdf5 = self.container.hdf5;
+        let Some(threads) = &hdf5.threads else { return Err(NO_REASON.into()) };
+        let mut apart = Apart { hdf5, call, outcome: Err(NO_REASON.into()) };
         // SAFETY: an id that is held, and a function for the time of this call.
         unsafe {
             let kind = (threads.kind_of)(self.container.below);
@@ -167,7 +163,7 @@ unsafe extern "C" fn run_apart(_id: Id, apart: Ptr) -> Status {
     // SAFETY: what `apart` passed, which lives.
     let apart = unsafe { &mut *apart.cast::<Apart<'_>>() };
     apart.outcome = match (apart.call)() {
-        status if status < 0 => Err(why(apart.library)),
+        status if status < 0 => Err(why(apart.hdf5)),
         _ => Ok(()),
     };
     NO_MORE
@@ -175,21 +171,21 @@ unsafe extern "C" fn run_apart(_id: Id, apart: Ptr) -> Status {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let Some(threads) = &self.library.threads else { return };
+        let Some(threads) = &self.hdf5.threads else { return };
         // SAFETY: ids of ours.
         unsafe {
             (threads.type_close)(self.kind);
             for space in self.spaces.into_iter().filter(|space| *space != SPACE_ALL) {
-                (self.library.symbols.space_close)(space);
+                (self.hdf5.symbols.space_close)(space);
             }
         }
     }
 }
 
 /// What HDF5 says of a call that has just failed: the innermost of its reasons.
-fn why(library: &Library) -> String {
+fn why(hdf5: &Library) -> String {
     let mut text = String::new();
-    if let Some(threads) = &library.threads {
+    if let Some(threads) = &hdf5.threads {
         // SAFETY: a function for the time of this call, and a text for it.
         unsafe { (threads.each_error)(DEFAULT, 0, note_error, (&raw mut text).cast()) };
     }
@@ -197,16 +193,6 @@ fn why(library: &Library) -> String {
         true => NO_REASON.into(),
         false => text,
     }
-}
-
-/// `H5E_error2_t`.
-#[repr(C)]
-pub struct ErrorEntry {
-    ids: [Id; 3],
-    line: c_uint,
-    function: Text,
-    file: Text,
-    text: Text,
 }
 
 unsafe extern "C" fn note_error(depth: c_uint, entry: *const ErrorEntry, said: Ptr) -> c_int {
@@ -219,6 +205,3 @@ unsafe extern "C" fn note_error(depth: c_uint, entry: *const ErrorEntry, said: P
     }
     0
 }
-
-/// `H5E_walk2_t`.
-pub type EachError = unsafe extern "C" fn(c_uint, *const ErrorEntry, *mut c_void) -> c_int;
