@@ -139,6 +139,14 @@ pub struct FileGetArgs {
 }
 pub const FILE_GET_ACCESS_LIST: c_int = 1;
 
+/// `H5VL_file_get_args_t`, as the number of a file is asked for.
+#[repr(C)]
+pub struct FileNumberArgs {
+    pub operation: c_int,
+    pub number: *mut c_ulong,
+}
+pub const FILE_GET_NUMBER: c_int = 3;
+
 /// `H5VL_NATIVE_FILE_START_SWMR_WRITE`.
 pub const FILE_START_SWMR: c_int = 13;
 

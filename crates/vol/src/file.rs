@@ -1,13 +1,13 @@
 //! Files: opened with our file driver below the connector below, if that is the native one.
 
-use std::ffi::{c_uint, CStr};
+use std::ffi::{c_uint, c_ulong, CStr};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use crate::abi::{
-    FileClass, FileGetArgs, FileSpecificArgs, Id, OptionalArgs, Ptr, Req, Status, Text,
-    ACCESS_SWMR, ACCESS_WRITE, DONE, FAILED, FILE_DELETE, FILE_FLUSH, FILE_GET_ACCESS_LIST,
-    FILE_IS_ACCESSIBLE, FILE_REOPEN, FILE_START_SWMR, NO_ID,
+    FileClass, FileGetArgs, FileNumberArgs, FileSpecificArgs, Id, OptionalArgs, Ptr, Req, Status,
+    Text, ACCESS_SWMR, ACCESS_WRITE, DEFAULT, DONE, FAILED, FILE_DELETE, FILE_FLUSH,
+    FILE_GET_ACCESS_LIST, FILE_GET_NUMBER, FILE_IS_ACCESSIBLE, FILE_REOPEN, FILE_START_SWMR, NO_ID,
 };
 use crate::info::Info;
 use crate::library::{self, Library};
@@ -106,7 +106,6 @@ unsafe fn opened_with<const SLOT: usize>(
     let (lists, name) = unsafe { (Lists::of::<SLOT>(list), CStr::from_ptr(name)) };
     let container = &lists.container;
     let _ = container.name.set(name.to_string_lossy().into());
-    container.is_writable.store(flags & ACCESS_WRITE != 0, Ordering::Relaxed);
     if flags & ACCESS_SWMR != 0 {
         container.postpones.store(false, Ordering::Relaxed);
     }
@@ -114,9 +113,32 @@ unsafe fn opened_with<const SLOT: usize>(
         true => std::ptr::null_mut(),
         false => act(container, operation, None, req, |req| call(container.hdf5, lists.below, req)),
     };
+    if !made.is_null() && flags & ACCESS_WRITE != 0 {
+        // SAFETY: the file that was made.
+        unsafe { learn_number(container, made) };
+    }
     let wrapped = Object::wrap(&lists.container, made, Arc::new(OnceLock::from(Box::from("/"))));
     lists.end::<SLOT>(!wrapped.is_null());
     wrapped
+}
+
+/// A file was opened for writing: how HDF5 numbers it, if it says.
+///
+/// # Safety
+///
+/// `file` is of the connector below.
+unsafe fn learn_number(container: &Container, file: Ptr) {
+    let mut number: c_ulong = 0;
+    let mut args = FileNumberArgs { operation: FILE_GET_NUMBER, number: &raw mut number };
+    let (library, block) = (container.hdf5, (&raw mut args).cast());
+    stack::apart(library, || {
+        let get = library.symbols.file_get;
+        // SAFETY: the caller promised; a block with room for the number.
+        let status = unsafe { get(file, container.below, block, DEFAULT, std::ptr::null_mut()) };
+        if status >= 0 {
+            let _ = container.written.set(number);
+        }
+    });
 }
 
 unsafe extern "C" fn create<const SLOT: usize>(

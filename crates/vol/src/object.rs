@@ -1,6 +1,6 @@
 //! What the program holds for an object: the object below, and the file that it is in.
 
-use std::ffi::{c_void, CStr};
+use std::ffi::{c_ulong, c_void, CStr};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 
@@ -31,8 +31,8 @@ pub struct Container {
     pub name: OnceLock<Box<str>>,
     /// Transfers may be done later: the file is our driver's, and no other process looks at it.
     pub postpones: AtomicBool,
-    /// It was opened for writing.
-    pub is_writable: AtomicBool,
+    /// HDF5's number of the file, if it was opened for writing.
+    pub written: OnceLock<c_ulong>,
     /// Bytes that are copied for such transfers.
     pub postponed_bytes: AtomicUsize,
 }
@@ -47,7 +47,7 @@ impl Container {
             settings,
             name: OnceLock::new(),
             postpones: AtomicBool::new(postpones),
-            is_writable: AtomicBool::new(false),
+            written: OnceLock::new(),
             postponed_bytes: AtomicUsize::new(0),
         }
     }

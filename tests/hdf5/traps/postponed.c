@@ -342,6 +342,24 @@ static void a_write_that_hdf5_refuses_is_refused_by_the_call(void) {
     CHECK(H5Dclose(dataset) >= 0 && H5Fclose(file) >= 0);
 }
 
+static void a_write_to_a_linked_file_is_refused_by_the_call(void) {
+    hid_t file = new_file("b.h5"), dataset = turned(file, "b");
+    write_numbers(dataset, 1, COUNT);
+    compute();
+    CHECK(H5Dclose(dataset) >= 0 && H5Fclose(file) >= 0);
+    file = new_file("a.h5");
+    CHECK(H5Lcreate_external("b.h5", "b", file, "b", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+    hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
+    CHECK(H5Pset_elink_acc_flags(access, H5F_ACC_RDONLY) >= 0);
+    int *made = numbers(2, COUNT);
+    dataset = H5Dopen2(file, "b", access);
+    hid_t kind = H5Dget_type(dataset);
+    CHECK(H5Dwrite(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, made) < 0);
+    CHECK(H5Tclose(kind) >= 0 && H5Pclose(access) >= 0);
+    CHECK(H5Dclose(dataset) >= 0 && H5Fclose(file) >= 0);
+    check_file("b.h5", "b", 1, COUNT);
+}
+
 #define TRAP(name) {#name, name}
 const struct trap POSTPONED[] = {
     TRAP(a_filtered_write_is_done_behind_the_program),
@@ -358,5 +376,6 @@ const struct trap POSTPONED[] = {
     TRAP(a_close_of_the_library_does_what_is_noted),
     TRAP(a_fork_does_what_is_noted),
     TRAP(a_write_that_hdf5_refuses_is_refused_by_the_call),
+    TRAP(a_write_to_a_linked_file_is_refused_by_the_call),
     {NULL, NULL},
 };
