@@ -13,7 +13,7 @@ use crate::slab::Slab;
 /// A task while its accesses are bound.
 pub(crate) struct Draft {
     pub(crate) task: TaskId,
-    pub(crate) node: Node,
+    pub(crate) node: Box<Node>,
 }
 
 /// The task waits for a version, and keeps it alive until it is over.
@@ -41,7 +41,7 @@ fn read<F: Clone>(
 }
 
 /// The task waits for the end of an earlier one.
-fn follow(tasks: &mut Slab<Node>, draft: &mut Draft, earlier: TaskId) {
+fn follow(tasks: &mut Slab<Box<Node>>, draft: &mut Draft, earlier: TaskId) {
     assert_ne!(earlier, draft.task, "a task never waits for itself");
     if let Some(node) = tasks.get_mut(earlier.0) {
         if node.successors.last() != Some(&draft.task) {
@@ -119,9 +119,9 @@ impl<F: Clone> Graph<F> {
         for reader in entry.readers.drain(..) {
             follow(&mut self.tasks, draft, reader);
         }
-        let version =
-            self.versions.insert(Version::new(Standing::Pending, 0, Listed::Whole, draft.task));
-        let version = VersionId(version);
+        let mut version = Version::new(Standing::Pending, 0, Listed::Whole, draft.task);
+        version.quiet = self.quiet_places;
+        let version = VersionId(self.versions.insert(version));
         entry.replace_writers(Writer { task: draft.task, version, direction });
         draft.node.in_place.push(version);
         covered.iter().for_each(|writer| self.unlist(writer.version));
@@ -290,7 +290,8 @@ impl<F: Clone> Graph<F> {
                 tasks.contains(writer.task.0) || versions.get(writer.version.0).is_some()
             });
         }
-        self.versions.get_mut(version.0).expect("just made").listed = listed;
+        let made = self.versions.get_mut(version.0).expect("just made");
+        (made.listed, made.quiet) = (listed, self.quiet_places);
         draft.node.in_place.push(version);
         Bound { read: None, write: Some(version) }
     }

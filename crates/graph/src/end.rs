@@ -1,5 +1,6 @@
 //! Tasks go out: versions settle, dependents are freed or doomed, what is obsolete is dropped.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use smallvec::SmallVec;
 
@@ -55,6 +56,12 @@ impl<F: Clone> Graph<F> {
             }
         }
         None
+    }
+
+    /// Whether one of the four has something.
+    pub fn has_news(&self) -> bool {
+        let Graph { ready, doomed, settled, obsolete, .. } = self;
+        !(ready.is_empty() && doomed.is_empty() && settled.is_empty() && obsolete.is_empty())
     }
 
     /// Whether a task was taken and is not over.
@@ -178,8 +185,12 @@ impl<F: Clone> Graph<F> {
     }
 
     pub(crate) fn look_at(&mut self, id: VersionId) {
-        if self.is_obsolete(id) {
-            self.obsolete.push_back(id);
+        if !self.is_obsolete(id) {
+            return;
+        }
+        match self.versions.get(id.0) {
+            Some(version) if version.quiet => drop(self.versions.remove(id.0)),
+            _ => self.obsolete.push_back(id),
         }
     }
 
@@ -243,10 +254,12 @@ impl<F: Clone> Graph<F> {
         version.standing = Standing::Available;
         version.size = size;
         version.node = node;
-        self.settled.push_back(id);
+        if !version.quiet {
+            self.settled.push_back(id);
+        }
         let waiters = core::mem::take(&mut version.waiters);
         self.look_at(id);
-        waiters.into_iter().for_each(|task| self.one_less(task));
+        waiters.iter().for_each(|task| self.one_less(*task));
     }
 
     fn fail(&mut self, id: VersionId, failure: &F) {
@@ -255,7 +268,9 @@ impl<F: Clone> Graph<F> {
             return;
         }
         version.standing = Standing::Failed(failure.clone());
-        self.settled.push_back(id);
+        if !version.quiet {
+            self.settled.push_back(id);
+        }
         let waiters = core::mem::take(&mut version.waiters);
         self.look_at(id);
         for task in waiters {
@@ -287,18 +302,16 @@ impl<F: Clone> Graph<F> {
 
     /// A task ended well: its versions are there (`sizes` as in [`Graph::outputs`]).
     pub fn finish(&mut self, task: TaskId, sizes: &[u64], place: u32) {
-        let Some(node) = self.tasks.get_mut(task.0) else { return };
+        let Some(node) = self.tasks.lend(task.0) else { return };
         assert!(node.pending == 0 && !node.poisoned, "only a ready task can end well");
-        let outputs = core::mem::take(&mut node.outputs);
-        let in_place = core::mem::take(&mut node.in_place);
-        for (index, id) in outputs.into_iter().enumerate() {
+        for (index, id) in node.outputs.iter().enumerate() {
             let size = sizes.get(index).copied().unwrap_or(0);
-            if !self.leave(id, None, size, place) {
-                self.available(id, size, place);
+            if !self.leave(*id, None, size, place) {
+                self.available(*id, size, place);
             }
         }
-        in_place.into_iter().for_each(|id| self.available(id, 0, place));
-        self.remove(task);
+        node.in_place.iter().for_each(|id| self.available(*id, 0, place));
+        self.end(task, node);
     }
 
     /// A task will not produce what it has not released: these versions fail, and whoever
@@ -323,48 +336,69 @@ impl<F: Clone> Graph<F> {
     /// A task is over: what waited for its end goes on, what it kept alive may go. One that
     /// is over before the tasks that it follows keeps its place between them and those after.
     pub fn remove(&mut self, task: TaskId) {
-        let Some(node) = self.tasks.get_mut(task.0).filter(|node| !node.over) else { return };
-        node.over = true;
-        node.poisoned = true;
-        self.over += 1;
-        let reads = core::mem::take(&mut node.reads);
-        let locks = core::mem::take(&mut node.locks);
-        node.bound.clear();
-        for id in reads {
+        if self.is_live(task) {
+            let node = self.tasks.lend(task.0).expect("it is live");
+            self.end(task, node);
+        }
+    }
+
+    /// The end of a task that was lent: nothing that follows from it asks for it.
+    fn end(&mut self, task: TaskId, mut node: Box<Node>) {
+        for id in node.reads.drain(..) {
             if let Some(version) = self.versions.get_mut(id.0) {
                 assert!(version.readers > 0, "{id:?} had a reader");
                 version.readers -= 1;
                 self.look_at(id);
             }
         }
-        self.let_go(task);
+        let locks = core::mem::take(&mut node.locks);
+        if node.follows == 0 {
+            self.let_go(task, node);
+        } else {
+            node.outputs.clear();
+            node.in_place.clear();
+            node.bound.clear();
+            (node.over, node.poisoned) = (true, true);
+            self.over += 1;
+            self.tasks.put(task.0, node);
+        }
         for (datum, extent) in locks {
             self.unlock(task, datum, &extent);
         }
     }
 
-    /// Those that follow a task that is over go on, unless it still follows others itself.
-    fn let_go(&mut self, task: TaskId) {
-        let mut over: SmallVec<[TaskId; 4]> = SmallVec::from_slice(&[task]);
+    /// Those that follow a task that is over go on, unless they follow others.
+    fn let_go(&mut self, task: TaskId, node: Box<Node>) {
+        let mut over: SmallVec<[TaskId; 4]> = SmallVec::new();
+        self.no_longer_followed(task, node, &mut over);
         while let Some(task) = over.pop() {
-            if self.tasks.get(task.0).is_none_or(|node| node.follows > 0) {
-                continue;
-            }
-            let node = self.tasks.get_mut(task.0).expect("looked at above");
-            let successors = core::mem::take(&mut node.successors);
-            self.tasks.retire(task.0, Node::clear);
-            self.over -= 1;
-            for successor in successors {
-                let Some(next) = self.tasks.get_mut(successor.0) else { continue };
-                assert!(next.follows > 0, "{successor:?} followed {task:?}");
-                next.follows -= 1;
-                if next.over {
-                    over.push(successor);
-                } else {
-                    self.one_less(successor);
-                }
+            if self.tasks.get(task.0).is_some_and(|node| node.follows == 0) {
+                let node = self.tasks.lend(task.0).expect("looked at above");
+                self.over -= 1;
+                self.no_longer_followed(task, node, &mut over);
             }
         }
+    }
+
+    /// Retires a task; those that follow it and are `over`, too, come after it.
+    fn no_longer_followed(
+        &mut self,
+        task: TaskId,
+        mut node: Box<Node>,
+        over: &mut SmallVec<[TaskId; 4]>,
+    ) {
+        for successor in &node.successors {
+            let Some(next) = self.tasks.get_mut(successor.0) else { continue };
+            assert!(next.follows > 0, "{successor:?} followed {task:?}");
+            next.follows -= 1;
+            if next.over {
+                over.push(*successor);
+            } else {
+                self.one_less(*successor);
+            }
+        }
+        node.clear();
+        self.tasks.retire(task.0, node);
     }
 
     fn one_less(&mut self, task: TaskId) {

@@ -40,6 +40,8 @@ pub(crate) struct Group<F> {
 #[derive(Debug)]
 pub(crate) struct Version<F> {
     pub(crate) standing: Standing<F>,
+    /// Nobody is told what becomes of it.
+    pub(crate) quiet: bool,
     /// Handles of the program, and the value datum whose latest version it is.
     pub(crate) holds: u32,
     pub(crate) listed: Listed,
@@ -77,8 +79,8 @@ impl<F> Version<F> {
         producer: TaskId,
     ) -> Version<F> {
         let waiters = SmallVec::new();
-        let (readers, group, size, node) = (0, None, 0, 0);
-        Version { standing, holds, listed, readers, group, waiters, size, node, producer }
+        let (quiet, readers, group, size, node) = (false, 0, None, 0, 0);
+        Version { standing, quiet, holds, listed, readers, group, waiters, size, node, producer }
     }
 
     pub(crate) fn failed(&self) -> bool {
@@ -164,7 +166,10 @@ pub enum Refused {
 #[derive(Debug)]
 pub struct Graph<F> {
     pub(crate) limits: Limits,
-    pub(crate) tasks: Slab<Node>,
+    /// Nobody names versions of data in place, or wants to know of them.
+    pub(crate) quiet_places: bool,
+    /// Boxed: a task is taken out while its accesses are bound, and while it ends.
+    pub(crate) tasks: Slab<Box<Node>>,
     /// How many of the tasks are over and kept.
     pub(crate) over: usize,
     pub(crate) versions: Slab<Version<F>>,
@@ -179,6 +184,7 @@ impl<F> Default for Graph<F> {
     fn default() -> Self {
         Graph {
             limits: Limits::default(),
+            quiet_places: false,
             tasks: Slab::default(),
             over: 0,
             versions: Slab::default(),
@@ -195,6 +201,12 @@ impl<F: Clone> Graph<F> {
     /// A graph that looks for what ended at other lengths, for tests.
     pub fn with_limits(limits: Limits) -> Graph<F> {
         Graph { limits, ..Graph::default() }
+    }
+
+    /// A graph for a program that names no version of data in place: what becomes of those is not
+    /// told.
+    pub fn with_quiet_places(self) -> Graph<F> {
+        Graph { quiet_places: true, ..self }
     }
 
     /// A version that is not there yet.

@@ -78,6 +78,15 @@ impl<T> Slab<T> {
         slot.entry = Some(entry);
     }
 
+    /// Takes an entry out that is [`Slab::put`] back, or [`Slab::retire`], soon.
+    pub fn lend(&mut self, key: Key) -> Option<T> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        if slot.generation != key.generation || !slot.live {
+            return None;
+        }
+        slot.entry.take()
+    }
+
     fn free(&mut self, key: Key) -> Option<&mut Option<T>> {
         let slot = self.slots.get_mut(key.index as usize)?;
         if slot.generation != key.generation || !slot.live {
@@ -94,10 +103,10 @@ impl<T> Slab<T> {
         self.free(key)?.take()
     }
 
-    /// Ends an entry, which `clear` empties, and leaves its memory to the next one.
-    pub fn retire(&mut self, key: Key, clear: impl FnOnce(&mut T)) {
-        if let Some(Some(entry)) = self.free(key) {
-            clear(entry);
+    /// Ends an entry that was lent, and leaves its memory to the next one.
+    pub fn retire(&mut self, key: Key, memory: T) {
+        if let Some(entry) = self.free(key) {
+            *entry = Some(memory);
         }
     }
 

@@ -67,7 +67,10 @@ fn a_key_of_elsewhere_finds_nothing() {
 fn a_retired_entry_leaves_its_memory_and_nothing_else() {
     let mut slab: Slab<Vec<u8>> = Slab::default();
     let first = slab.insert(Vec::from([1, 2, 3]));
-    slab.retire(first, Vec::clear);
+    let mut memory = slab.lend(first).expect("it is there");
+    assert!(slab.contains(first) && slab.get(first).is_none(), "lent, and not put back yet");
+    memory.clear();
+    slab.retire(first, memory);
     assert_eq!((slab.get(first), slab.contains(first), slab.len()), (None, false, 0));
     assert_eq!(slab.iter().count(), 0);
 
@@ -84,8 +87,9 @@ fn a_retired_entry_leaves_its_memory_and_nothing_else() {
 fn a_retired_key_is_not_retired_twice() {
     let mut slab = Slab::default();
     let key = slab.insert('a');
-    slab.retire(key, |_| {});
+    slab.retire(key, 'a');
     let again = slab.insert('b');
-    slab.retire(key, |_| panic!("it is over"));
+    slab.retire(key, 'c');
+    assert_eq!(slab.lend(key), None);
     assert_eq!(slab.remove(again), Some('b'));
 }

@@ -150,6 +150,8 @@ pub struct Config {
     pub flush: bool,
     /// Whether files that tasks about to run will read are copied up while no I/O goes on.
     pub prefetch: bool,
+    /// Whether the driver names no version of data in place, and is told of none.
+    pub quiet_places: bool,
 }
 
 /// What a failure does to the rest of the program.

@@ -215,14 +215,24 @@ impl Executors {
         }
     }
 
-    /// The nodes that were touched since the last call, lowest first.
+    /// The nodes that were touched since the last call, lowest first. Each counts as touched until
+    /// [`Executors::looked_at`].
     pub(crate) fn take_touched(&mut self) -> SmallVec<[usize; 8]> {
         let mut touched = core::mem::take(&mut self.touched);
         if touched.len() > 1 {
             touched.sort_unstable();
         }
-        touched.iter().for_each(|node| self.nodes[*node].touched = false);
         touched
+    }
+
+    /// All was sent on a node that could be.
+    pub(crate) fn looked_at(&mut self, node: usize) {
+        self.nodes[node].touched = false;
+    }
+
+    /// Whether there is something that tasks could be sent for, or go on.
+    pub(crate) fn has_news(&self) -> bool {
+        self.io_changed || !self.touched.is_empty() || !self.resuming.is_empty()
     }
 
     fn change(&mut self, id: ExecutorId, change: impl FnOnce(&mut Executor)) {
@@ -376,9 +386,9 @@ impl Executors {
     pub(crate) fn take(&mut self, id: ExecutorId, task: TaskId) -> Option<Sent> {
         let executor = self.all.get(id)?;
         let mut sent = None;
-        if executor.sent.contains(task) {
+        if !executor.aside.contains_key(&task) {
             self.change(id, |executor| sent = executor.sent.take(task));
-        } else if !executor.aside.is_empty() {
+        } else {
             sent = self.take_aside(id, task);
             self.wants_no_more(id, task);
         }

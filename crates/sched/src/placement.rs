@@ -83,6 +83,7 @@ impl Sched {
         let touched = self.executors.take_touched();
         for node in &touched {
             while self.dispatch_one(*node, false, out) {}
+            self.executors.looked_at(*node);
         }
         if self.stealing {
             self.dispatch_elsewhere(out);

@@ -82,9 +82,13 @@ impl Sched {
         let tasks_max = config.pipeline_tasks_max.max(1);
         let files = Files::new(&config);
         let layers = Layers::new(config.layers);
+        let graph = match config.quiet_places {
+            true => Graph::default().with_quiet_places(),
+            false => Graph::default(),
+        };
         let pipeline = Pipeline { tasks_max, ns_max: config.pipeline_ns_max };
         Sched {
-            graph: Graph::default(),
+            graph,
             records: Chunks::default(),
             functions: Vec::new(),
             executors: Executors::new(&config.processors, pipeline),
@@ -255,7 +259,9 @@ impl Sched {
         }
         self.step(task, Input::Submit);
         let outputs = SmallVec::from_slice(self.graph.outputs(task));
-        self.progress(out);
+        if self.graph.has_news() || self.executors.has_news() || self.has_io() {
+            self.progress(out);
+        }
         Ok(Submitted { task, outputs })
     }
 
@@ -343,6 +349,14 @@ impl Sched {
         self.abandon_quiet();
         self.give_up_stuck();
         self.progress(out);
+    }
+
+    /// Whether time, or room on a layer, may let something go on.
+    fn has_io(&self) -> bool {
+        self.tuner.is_used()
+            || self.files.may_move()
+            || !self.hopeless.is_empty()
+            || !self.policy.groups().is_empty()
     }
 
     /// Goes on as far as it goes: what settled, who runs, what moves.

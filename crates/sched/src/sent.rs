@@ -80,10 +80,6 @@ impl SentLine {
         Some(sent)
     }
 
-    pub(crate) fn contains(&self, task: TaskId) -> bool {
-        self.sent.iter().any(|sent| sent.task == task)
-    }
-
     /// What it holds of a task; what is summed up must not be changed.
     pub(crate) fn find_mut(&mut self, task: TaskId) -> Option<&mut Sent> {
         self.sent.iter_mut().find(|sent| sent.task == task)

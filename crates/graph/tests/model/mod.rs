@@ -433,9 +433,14 @@ impl Model {
         taken
     }
 
+    /// Whether a version is one of data in place.
+    pub fn is_in_place(&self, version: VersionId) -> bool {
+        self.versions.get(&version).is_some_and(|version| version.place.is_some())
+    }
+
     /// Whether the graph has to take a release of data in place.
     pub fn release_in_place(&mut self, version: VersionId) -> bool {
-        let in_place = self.versions.get(&version).is_some_and(|version| version.place.is_some());
+        let in_place = self.is_in_place(version);
         let taken = in_place && self.standing(version) == Standing::Pending;
         if taken {
             self.versions.get_mut(&version).expect("known").released = true;

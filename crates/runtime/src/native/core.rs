@@ -120,6 +120,7 @@ impl Core {
             policy: options.policy,
             flush: options.flush,
             prefetch: options.prefetch,
+            quiet_places: true,
             processors: vec![workers],
             stealing: true,
             pipeline_tasks_max: AHEAD_TASKS_MAX,
@@ -448,8 +449,9 @@ impl Core {
                     Instruction::Forgotten { task, failure } => {
                         self.forget(workers, task, failure.as_deref(), after);
                     }
-                    // Data are in place: nobody holds their versions.
-                    Instruction::Resolve { .. } | Instruction::Discard { .. } => {}
+                    Instruction::Resolve { .. } | Instruction::Discard { .. } => {
+                        unreachable!("data are in place, and nobody names their versions")
+                    }
                     Instruction::Kill { .. } | Instruction::Retire { .. } => {
                         unreachable!("native tasks have no timeouts")
                     }

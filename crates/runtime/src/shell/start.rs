@@ -62,6 +62,7 @@ fn state(options: &Options) -> Result<State, StartError> {
         pipeline_ns_max: PIPELINE_NS_MAX,
         flush: options.flush,
         prefetch: options.prefetch,
+        quiet_places: false,
     });
     let started_ns = exec::now_ns();
     let names = layers.iter().map(|layer| layer.name.clone()).collect();

@@ -128,6 +128,11 @@ impl Files {
         }
     }
 
+    /// Whether there is something to plan.
+    pub(crate) fn may_move(&self) -> bool {
+        !self.files.is_empty() || self.held
+    }
+
     /// Whether a move is under way, or one could be begun as far as room goes.
     pub(crate) fn may_make_room(&self) -> bool {
         !self.moves.is_empty() || !self.cold.is_empty() || self.room_came

@@ -37,7 +37,7 @@ impl Sched {
     /// After everything else that an event does: begins, holds and ends what moves.
     pub(crate) fn plan_moves(&mut self, out: &mut Vec<Instruction>) {
         self.layers.review_watermarks();
-        if self.files.files.is_empty() && !self.files.held {
+        if !self.files.may_move() {
             return;
         }
         self.review_files(out);
