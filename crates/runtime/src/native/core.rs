@@ -107,6 +107,13 @@ pub(super) struct After {
     pub(super) woken: SmallVec<[usize; 8]>,
 }
 
+impl After {
+    /// Nothing but tasks that came and ended.
+    pub(super) fn is_usual(&self) -> bool {
+        self.to_drop.is_empty() && self.settled.is_empty() && self.undone.is_empty()
+    }
+}
+
 impl Core {
     pub(super) fn new(
         options: &Options,
@@ -196,9 +203,7 @@ impl Core {
         let io = asked.map(|asked| self.io_part(id, asked));
         self.keep(id, Task::new(spawn, id, parent, io));
         if let Some(parent) = parent {
-            let parent = parent.get();
-            parent.expect(1);
-            parent.children.fetch_add(1, Ordering::AcqRel);
+            parent.get().one_child_more();
         }
         self.live += 1;
         Ok(())

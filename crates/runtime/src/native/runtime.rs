@@ -541,22 +541,29 @@ impl Shared {
         });
     }
 
-    fn follow_up(&self, after: After) {
+    fn follow_up(&self, mut after: After) {
         after.woken.iter().for_each(|worker| self.workers[*worker].wake());
-        for task in after.to_drop {
+        if !after.is_usual() {
+            self.follow_up_the_rest(&mut after);
+        }
+        if after.over > 0 {
+            self.waiters.some_are_over();
+        }
+    }
+
+    #[cold]
+    fn follow_up_the_rest(&self, after: &mut After) {
+        for task in after.to_drop.drain(..) {
             outside_of_tasks(|| task.get().drop_argument());
             self.inbox.put(Report::Ended(task));
         }
-        after.settled.into_iter().for_each(|task| self.finish(task));
-        for mut undone in after.undone {
+        after.settled.drain(..).for_each(|task| self.finish(task));
+        for mut undone in after.undone.drain(..) {
             outside_of_tasks(|| undone.drop_argument());
             if let (Some(name), Some((errno, why))) = (undone.name(), &undone.why) {
                 self.note_failure(&name, *errno, why);
             }
             self.inbox.put(Report::Undone);
-        }
-        if after.over > 0 {
-            self.waiters.some_are_over();
         }
     }
 

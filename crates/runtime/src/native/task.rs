@@ -4,7 +4,7 @@
 //! scheduler forgets it; its memory becomes another task. In between its address is known to the
 //! worker that runs it and to its outstanding operations. Why that is safe: the scheduler forgets
 //! a task only after its `Ended`, which is reported by whoever brings `left` to zero, and everybody
-//! who knows the address counts in `left`: the body, each event, each child.
+//! who knows the address counts in `left`: the body, each event, its children (as one).
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -12,7 +12,7 @@
 //! | `body`, `argument` | `spawn` | the worker that runs it, once; then who brings `left` to zero |
 //! | `left` | anybody who counts in it, with AcqRel | the one that brings it to zero |
 //! | `events` | the body (adds), anybody (takes), with AcqRel | the same |
-//! | `children` | the core | the body, under `waits` when it decides to pause |
+//! | `children` | the core, under its lock | the body, under `waits` when it decides to pause |
 //! | `place` | the worker, under `waits` | who resumes it, under `waits` |
 //! | `is_io`, `kind` | the core, when it begins and ends; an I/O task's part as `io_task` says | all |
 
@@ -150,7 +150,7 @@ pub(super) struct Task {
     drop: Option<Body>,
     name: *const c_char,
     pub(super) parent: Option<TaskRef>,
-    /// The body, the events and the children that are not over.
+    /// The body, the events, and (as one) the children that are not over.
     left: AtomicU32,
     events: AtomicU32,
     pub(super) children: AtomicU32,
@@ -309,7 +309,8 @@ impl Task {
     pub(super) fn add_ran(&self, ns: u64) {
         if !self.is_io {
             // SAFETY: as in `io`.
-            unsafe { &self.kind.ran_ns }.fetch_add(ns, Ordering::Relaxed);
+            let ran_ns = unsafe { &self.kind.ran_ns };
+            ran_ns.store(ran_ns.load(Ordering::Relaxed) + ns, Ordering::Relaxed);
         }
     }
 
@@ -390,6 +391,24 @@ impl Task {
     pub(super) fn expect(&self, count: u32) {
         let before = self.left.fetch_add(count, Ordering::AcqRel);
         assert!(before > 0, "only a task that is not over expects more");
+    }
+
+    /// It has spawned another child. Under the core's lock, as all that changes `children`.
+    pub(super) fn one_child_more(&self) {
+        let children = self.children.load(Ordering::Relaxed);
+        if children == 0 {
+            self.expect(1);
+        }
+        self.children.store(children + 1, Ordering::Release);
+    }
+
+    /// A child is over. `true`: it was the last, which is one of the things that the task waits
+    /// for. Under the core's lock.
+    #[must_use]
+    pub(super) fn one_child_less(&self) -> bool {
+        let left = self.children.load(Ordering::Relaxed) - 1;
+        self.children.store(left, Ordering::Release);
+        left == 0
     }
 
     /// Whether the task will not be over when its body has returned. To be asked by the body.

@@ -156,9 +156,10 @@ impl Worker {
 #[must_use]
 pub(super) fn child_is_over(workers: &[Worker], parent: TaskRef) -> bool {
     let task = parent.get();
-    if task.children.fetch_sub(1, Ordering::AcqRel) == 1 {
-        resume(workers, parent, Why::Children);
+    if !task.one_child_less() {
+        return false;
     }
+    resume(workers, parent, Why::Children);
     task.came(1)
 }
 
