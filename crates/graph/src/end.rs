@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use smallvec::SmallVec;
 
 use crate::access::{Bound, DatumId, TaskId, VersionId};
-use crate::graph::{Graph, Listed, Node, Standing, Store};
+use crate::graph::{Graph, Node, Standing, Store, Version};
 use crate::place::Writer;
 use crate::region::Extent;
 
@@ -50,7 +50,7 @@ impl<F: Clone> Graph<F> {
     /// Take all that settled first.
     pub fn pop_obsolete(&mut self) -> Option<VersionId> {
         while let Some(id) = self.obsolete.pop_front() {
-            if self.is_obsolete(id) {
+            if self.versions.get(id.0).is_some_and(Version::is_obsolete) {
                 self.versions.remove(id.0);
                 return Some(id);
             }
@@ -170,27 +170,14 @@ impl<F: Clone> Graph<F> {
         writers.iter().for_each(|writer| self.unlist(writer.version));
     }
 
-    fn is_obsolete(&self, id: VersionId) -> bool {
-        self.versions.get(id.0).is_some_and(|version| {
-            let listed = match version.listed {
-                Listed::No => false,
-                Listed::Part => version.failed(),
-                Listed::Whole => true,
-            };
-            !matches!(version.standing, Standing::Pending)
-                && !listed
-                && version.holds == 0
-                && version.readers == 0
-        })
-    }
-
     pub(crate) fn look_at(&mut self, id: VersionId) {
-        if !self.is_obsolete(id) {
+        let Some(version) = self.versions.get(id.0).filter(|version| version.is_obsolete()) else {
             return;
-        }
-        match self.versions.get(id.0) {
-            Some(version) if version.quiet => drop(self.versions.remove(id.0)),
-            _ => self.obsolete.push_back(id),
+        };
+        if version.quiet {
+            self.versions.remove(id.0);
+        } else {
+            self.obsolete.push_back(id);
         }
     }
 

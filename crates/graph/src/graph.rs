@@ -86,6 +86,19 @@ impl<F> Version<F> {
     pub(crate) fn failed(&self) -> bool {
         matches!(self.standing, Standing::Failed(_))
     }
+
+    /// Whether nobody can read it any more.
+    pub(crate) fn is_obsolete(&self) -> bool {
+        let listed = match self.listed {
+            Listed::No => false,
+            Listed::Part => self.failed(),
+            Listed::Whole => true,
+        };
+        !matches!(self.standing, Standing::Pending)
+            && !listed
+            && self.holds == 0
+            && self.readers == 0
+    }
 }
 
 #[derive(Debug)]

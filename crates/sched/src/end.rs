@@ -426,8 +426,11 @@ impl Sched {
     /// A retired executor with nothing but abandoned tasks is ended.
     pub(crate) fn end_if_retired(&mut self, id: ExecutorId, out: &mut Vec<Instruction>) {
         let Some(executor) = self.executors.all.get_mut(id) else { return };
+        if !executor.retiring {
+            return;
+        }
         let idle = executor.tasks().all(|sent| sent.abandoned);
-        if executor.retiring && idle && !core::mem::replace(&mut executor.killed, true) {
+        if idle && !core::mem::replace(&mut executor.killed, true) {
             out.push(Instruction::Kill { executor: id });
         }
     }

@@ -32,6 +32,8 @@ pub(crate) struct Executor {
     /// Takes nothing new; is ended when only abandoned tasks are left.
     pub(crate) retiring: bool,
     pub(crate) killed: bool,
+    /// As its node counts it.
+    listed: Listing,
 }
 
 impl Executor {
@@ -174,7 +176,7 @@ impl Executors {
         (slots, extra): (u32, u32),
     ) {
         assert!((node.0 as usize) < self.nodes.len(), "the driver names a known node");
-        let new = Executor {
+        let mut new = Executor {
             kind,
             node,
             slots,
@@ -185,11 +187,13 @@ impl Executors {
             resuming: VecDeque::new(),
             retiring: false,
             killed: false,
+            listed: Listing::default(),
         };
         let listing = new.listing(self.pipeline.tasks_max);
+        let before = core::mem::replace(&mut new.listed, listing);
         self.all.insert(id, new);
         let place = &mut self.nodes[node.0 as usize];
-        place.relist(id, kind, Listing::default(), listing);
+        place.relist(id, kind, &before, &listing);
         self.io_free += listing.free_all;
         self.io_changed |= kind.is_io();
         self.after(node.0 as usize);
@@ -239,10 +243,10 @@ impl Executors {
         let tasks_max = self.pipeline.tasks_max;
         let executor = self.all.get_mut(id).expect("the caller knows it");
         let (at, kind) = (executor.node.0 as usize, executor.kind);
-        let before = executor.listing(tasks_max);
         change(executor);
         let after = executor.listing(tasks_max);
-        self.nodes[at].relist(id, kind, before, after);
+        let before = core::mem::replace(&mut executor.listed, after);
+        self.nodes[at].relist(id, kind, &before, &after);
         if kind.is_io() {
             self.io_free = self.io_free - before.free_all + after.free_all;
             self.io_running = self.io_running - before.io_running + after.io_running;
@@ -407,8 +411,8 @@ impl Executors {
         let executor = self.all.remove(id)?;
         self.resuming.remove(&id);
         let (at, kind) = (executor.node.0 as usize, executor.kind);
-        let listing = executor.listing(self.pipeline.tasks_max);
-        self.nodes[at].relist(id, kind, listing, Listing::default());
+        let listing = executor.listed;
+        self.nodes[at].relist(id, kind, &listing, &Listing::default());
         self.io_free -= listing.free_all;
         self.io_running -= listing.io_running;
         self.halted -= executor.halted();
@@ -456,7 +460,7 @@ impl Executors {
             }
             let at = executor.node.0 as usize;
             let listing = executor.listing(self.pipeline.tasks_max);
-            again.nodes[at].relist(id, executor.kind, Listing::default(), listing);
+            again.nodes[at].relist(id, executor.kind, &Listing::default(), &listing);
             again.io_free += listing.free_all;
             again.io_running += listing.io_running;
             again.halted += executor.halted();

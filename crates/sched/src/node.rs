@@ -170,7 +170,7 @@ impl Node {
     }
 
     /// Counts an executor as it is now, which was counted as it was before.
-    pub(crate) fn relist(&mut self, id: ExecutorId, kind: Kind, before: Listing, after: Listing) {
+    pub(crate) fn relist(&mut self, id: ExecutorId, kind: Kind, before: &Listing, after: &Listing) {
         self.busy = self.busy - before.busy + after.busy;
         if kind == Kind::Compute {
             self.turns.change(id, before.turn, after.turn);
