@@ -216,10 +216,10 @@ impl<F: Clone> Graph<F> {
         Graph { limits, ..Graph::default() }
     }
 
-    /// A graph for a program that names no version of data in place: what becomes of those is not
-    /// told.
-    pub fn with_quiet_places(self) -> Graph<F> {
-        Graph { quiet_places: true, ..self }
+    /// The same, empty graph; `quiet_places`: the program names no version of data in place, and is
+    /// not told what becomes of them.
+    pub fn with_quiet_places(self, quiet_places: bool) -> Graph<F> {
+        Graph { quiet_places, ..self }
     }
 
     /// A version that is not there yet.

@@ -80,21 +80,20 @@ impl<T> Slab<T> {
 
     /// Takes an entry out that is [`Slab::put`] back, or [`Slab::retire`], soon.
     pub fn lend(&mut self, key: Key) -> Option<T> {
+        self.live_slot(key)?.entry.take()
+    }
+
+    fn live_slot(&mut self, key: Key) -> Option<&mut Slot<T>> {
         let slot = self.slots.get_mut(key.index as usize)?;
-        if slot.generation != key.generation || !slot.live {
-            return None;
-        }
-        slot.entry.take()
+        (slot.generation == key.generation && slot.live).then_some(slot)
     }
 
     fn free(&mut self, key: Key) -> Option<&mut Option<T>> {
-        let slot = self.slots.get_mut(key.index as usize)?;
-        if slot.generation != key.generation || !slot.live {
-            return None;
-        }
+        self.live_slot(key)?;
+        self.free.push(key.index);
+        let slot = &mut self.slots[key.index as usize];
         slot.live = false;
         slot.generation = slot.generation.wrapping_add(1);
-        self.free.push(key.index);
         Some(&mut slot.entry)
     }
 
@@ -127,11 +126,7 @@ impl<T> Slab<T> {
 
     /// As [`Slab::get`], to change it.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        let slot = self.slots.get_mut(key.index as usize)?;
-        if slot.generation != key.generation || !slot.live {
-            return None;
-        }
-        slot.entry.as_mut()
+        self.live_slot(key)?.entry.as_mut()
     }
 
     /// How many entries there are.

@@ -95,10 +95,8 @@ struct World {
 
 impl World {
     fn new(limits: Limits, quiet: bool) -> World {
-        let (mut graph, mut model) = (Graph::with_limits(limits), Model::default());
-        if quiet {
-            graph = graph.with_quiet_places();
-        }
+        let mut graph = Graph::with_limits(limits).with_quiet_places(quiet);
+        let mut model = Model::default();
         let mut data = Vec::new();
         let mut names = Vec::new();
         for index in 0..VALUES {

@@ -190,10 +190,10 @@ impl Executors {
             listed: Listing::default(),
         };
         let listing = new.listing(self.pipeline.tasks_max);
-        let before = core::mem::replace(&mut new.listed, listing);
+        new.listed = listing;
         self.all.insert(id, new);
         let place = &mut self.nodes[node.0 as usize];
-        place.relist(id, kind, &before, &listing);
+        place.relist(id, kind, &Listing::default(), &listing);
         self.io_free += listing.free_all;
         self.io_changed |= kind.is_io();
         self.after(node.0 as usize);

@@ -82,13 +82,9 @@ impl Sched {
         let tasks_max = config.pipeline_tasks_max.max(1);
         let files = Files::new(&config);
         let layers = Layers::new(config.layers);
-        let graph = match config.quiet_places {
-            true => Graph::default().with_quiet_places(),
-            false => Graph::default(),
-        };
         let pipeline = Pipeline { tasks_max, ns_max: config.pipeline_ns_max };
         Sched {
-            graph,
+            graph: Graph::default().with_quiet_places(config.quiet_places),
             records: Chunks::default(),
             functions: Vec::new(),
             executors: Executors::new(&config.processors, pipeline),
