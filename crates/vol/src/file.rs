@@ -136,7 +136,7 @@ unsafe fn learn_number(container: &Container, file: Ptr) {
         // SAFETY: the caller promised; a block with room for the number.
         let status = unsafe { get(file, container.below, block, DEFAULT, std::ptr::null_mut()) };
         if status >= 0 {
-            let _ = container.written.set(number);
+            let _ = container.writable_file.set(number);
         }
     });
 }

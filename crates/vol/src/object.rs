@@ -32,7 +32,7 @@ pub struct Container {
     /// Transfers may be done later: the file is our driver's, and no other process looks at it.
     pub postpones: AtomicBool,
     /// HDF5's number of the file, if it was opened for writing.
-    pub written: OnceLock<c_ulong>,
+    pub writable_file: OnceLock<c_ulong>,
     /// Bytes that are copied for such transfers.
     pub postponed_bytes: AtomicUsize,
 }
@@ -47,7 +47,7 @@ impl Container {
             settings,
             name: OnceLock::new(),
             postpones: AtomicBool::new(postpones),
-            written: OnceLock::new(),
+            writable_file: OnceLock::new(),
             postponed_bytes: AtomicUsize::new(0),
         }
     }

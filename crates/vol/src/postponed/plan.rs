@@ -219,12 +219,15 @@ unsafe fn planned(object: &Object, asked: &Asked, req: Req) -> Option<Transfer> 
         && !asked.buffer.is_null()
         && !scope::is_inside()
         && !behind::is_child()
-        && (asked.is_write || !req.is_null());
+        && match asked.is_write {
+            true => container.writable_file.get().is_some(),
+            false => !req.is_null(),
+        };
     if !is_possible || !serves(library) {
         return None;
     }
     let nature = nature(object).filter(|nature| nature.is_own)?;
-    if asked.is_write && container.written.get() != Some(&nature.identity.0) {
+    if asked.is_write && container.writable_file.get() != Some(&nature.identity.0) {
         return None; // It may be of a file that is linked, and that HDF5 opened for reading.
     }
     // SAFETY: the caller promised.
