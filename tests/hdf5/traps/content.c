@@ -39,13 +39,21 @@ static void add_text(const char *text) {
 }
 
 /* The name of what a reference is to. With several hard links to it HDF5 takes the first that it
- * meets, in an order that depends on where things lie in the file. */
+ * meets, in an order that depends on where things lie in the file: then it leads to the object. */
 static void add_name(hid_t object, const char *name) {
     H5O_info2_t info;
     check(object >= 0 && H5Oget_info3(object, &info, H5O_INFO_BASIC) >= 0, name);
     add(&info.rc, sizeof info.rc);
-    if (info.rc == 1)
+    if (info.rc == 1) {
         add_text(name);
+    } else {
+        hid_t named = H5Oopen(object, name, H5P_DEFAULT);
+        H5O_info2_t again;
+        int order = 1;
+        check(named >= 0 && H5Oget_info3(named, &again, H5O_INFO_BASIC) >= 0, name);
+        check(H5Otoken_cmp(object, &info.token, &again.token, &order) >= 0 && order == 0, name);
+        H5Oclose(named);
+    }
     H5Oclose(object);
 }
 
