@@ -30,7 +30,10 @@ AHEAD = 64
 """How many pages the reader may be ahead of the tasks that work on them."""
 
 GROUP = 64
-"""How many pages one task of `fold` and of `weigh` takes."""
+"""How many pages one task of `fold` takes."""
+
+WEIGHED = 256
+"""How many pages one task of `weigh` takes: each loads the terms of all pages first."""
 
 BLOCK_BYTES = 128 * 1024
 
@@ -124,9 +127,8 @@ def document_terms(record: Record) -> Found:
     return Found(found, [watch.span])
 
 
-@al.task
-def fold(found: Sequence[Found], kind: str = "fold") -> Found:
-    """Count in how many pages of some each term is; of all of them if it is the `total`."""
+def together(found: Sequence[Found], kind: str) -> Found:
+    """Count in how many pages of some each term is; `kind`: of which task."""
     with Stopwatch(kind) as watch:
         documents: Counter[str] = Counter()
         for one in found:
@@ -135,17 +137,24 @@ def fold(found: Sequence[Found], kind: str = "fold") -> Found:
 
 
 @al.task
+def fold(found: Sequence[Found]) -> Found:
+    """Count in how many pages of some each term is."""
+    return together(found, "fold")
+
+
+@al.task(returns=2)
+def total(found: Sequence[Found]) -> tuple[Counter[str], list[Span]]:
+    """Count in how many of all pages each term is: that, which `weigh` needs, and the times."""
+    documents, spans = together(found, "total")
+    return documents, spans
+
+
+@al.task
 def weigh(counted: Sequence[Counted], pages: int, documents: Counter[str]) -> Weighed:
     """Weigh the terms of some pages."""
     with Stopwatch("weigh") as watch:
         weighed = [terms.weigh(one.frequencies, pages, documents) for one in counted]
     return Weighed(weighed, [*(span for one in counted for span in one.spans), watch.span])
-
-
-@al.task
-def documents_of(total: Found) -> Counter[str]:
-    """Leave out when it was found: what `weigh` needs, and is sent to each of its tasks."""
-    return total.documents
 
 
 def run(job: Job, way: str) -> Ran:
@@ -161,14 +170,13 @@ def run(job: Job, way: str) -> Ran:
         if len(found) == GROUP:
             folded.append(fold(found))
             found = []
-    total = fold([*folded, *found], "total")
-    documents = documents_of(total)
+    documents, when = total([*folded, *found])
     weighed = [
-        weigh(counted[at : at + GROUP], job.pages, documents)
-        for at in range(0, len(counted), GROUP)
+        weigh(counted[at : at + WEIGHED], job.pages, documents)
+        for at in range(0, len(counted), WEIGHED)
     ]
     parts = [al.wait(future) for future in weighed]
     answer = Answer([page for part in parts for page in part.pages], al.wait(documents))
     end_ns = now_ns()
     spans = [span for part in parts for span in part.spans]
-    return Ran(answer, [*spans, *al.wait(total).spans], start_ns, end_ns)
+    return Ran(answer, [*spans, *al.wait(when)], start_ns, end_ns)

@@ -111,7 +111,7 @@ def _warc(ray: Any, job: warc.Job, limit: int | None) -> release.Ran:
             folded.append(fold.remote(*found))
             found = []
     total = fold.remote(*folded, *found)
-    groups = in_groups(counted, warc.GROUP)
+    groups = in_groups(counted, warc.WEIGHED)
     parts = ray.get([weigh.remote(job.pages, total, *group) for group in groups])
     pages = [page for part in parts for page in part.pages]
     answer = warc.Answer(pages, ray.get(total).documents)
