@@ -37,6 +37,10 @@ from bench.eager.cases import (
 )
 
 TIMEOUT_S = 300.0
+WORK_MAX = 7
+"""Repetitions of applications at their largest size: seconds each, and two per cent count."""
+LONG_MAX = 3
+"""Repetitions where nothing is close, or a run takes a minute."""
 LEFT_OUT = "left out by --quick"
 PATIENCE = "have S seconds to wait for a free machine and to repeat disturbed runs; default 0"
 TRACED = (LAZY, OURS)
@@ -51,7 +55,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--out", type=Path, default=Path("out/bench"), metavar="FOLDER")
     add("--quick", action="store_true", help="small inputs, 2 repetitions, without ray")
-    add("--repetitions", type=int, metavar="N", help="default 5; quick: 2")
+    often = f"default 11, of applications {WORK_MAX}, of what takes long {LONG_MAX}; quick: 2"
+    add("--repetitions", type=int, metavar="N", help=often)
     add("--seconds", type=float, help="a small case is repeated so long; default 0.5, quick 0.05")
     add("--workers", type=int, default=machine.cores(), help="default: processors")
     add("--applications", default=",".join(known), help="some of: %(default)s; or none")
@@ -64,7 +69,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         parser.error(f"--applications: {unknown[0]!r} is none of {', '.join(known)}, none")
     options.applications = named
-    options.repetitions = options.repetitions or (2 if options.quick else 5)
+    options.repetitions = options.repetitions or (2 if options.quick else 11)
     if options.seconds is None:
         options.seconds = 0.05 if options.quick else 0.5
     if options.repetitions < 1 or options.workers < 1 or options.seconds <= 0:
@@ -131,7 +136,9 @@ class Bench:
             contenders, cases, self.options.workers, self.options.seconds
         )
         names = tuple(measure.overhead_row(case, one) for case in cases for one in contenders)
-        return Run(contenders[0], arguments, names, TIMEOUT_S)
+        long = RAY in contenders or any(case.integers > 1 for case in cases)
+        most = LONG_MAX if long else None
+        return Run(contenders[0], arguments, names, TIMEOUT_S, repetitions_max=most)
 
     def cost_run(self) -> Run:
         """The process that measures what releases take their task."""
@@ -148,7 +155,8 @@ class Bench:
         )  # fmt: skip
         parts = measure.PARTS if contender == LAZY else ()
         names = (work.name, *(f"{work.name}:{part}" for part in parts))
-        return Run(contender, arguments, names, TIMEOUT_S)
+        most = WORK_MAX if work.is_largest and contender != RAY else LONG_MAX
+        return Run(contender, arguments, names, TIMEOUT_S, repetitions_max=most)
 
     def timelines(self) -> list[Path]:
         """Run the first application once more, each way, for its timelines; their files."""
@@ -233,8 +241,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print_table(console, found)
     report.write_json(options.out / "eager.json", found)
     note = (
-        f"{options.workers} workers; {machine.describe()}; medians of {options.repetitions}. "
-        "Input at the bandwidth that an HPC node has for so many cores, where it does not say disk."
+        f"{options.workers} workers; {machine.describe()}; medians of {options.repetitions}, of "
+        f"what takes long of {min(LONG_MAX, options.repetitions)}. Input at the bandwidth that an "
+        "HPC node has for so many cores, where it does not say disk."
     )
     picture.draw(bench.cases, bench.works, samples, timelines, options.out / "eager.png", note)
     for name, about in bench.about.items():
