@@ -6,6 +6,7 @@ weight in a page in which c of w words are it is (c / w) * log(N / n).
 
 from __future__ import annotations
 
+import heapq
 import html
 import math
 import re
@@ -69,9 +70,9 @@ def documents(found: Iterable[Iterable[str]]) -> Counter[str]:
 
 def weigh(page: Frequencies, pages: int, having: Mapping[str, int]) -> Weighed:
     """Weigh the terms of a page; `having` says in how many of all pages each is."""
-    weights = (
-        (term, count / page.words * math.log(pages / having[term]))
+    weights = [
+        (-count / page.words * math.log(pages / having[term]), term)
         for term, count in page.counts.items()
-    )
-    ordered = sorted(weights, key=lambda pair: (-pair[1], pair[0]))
-    return Weighed(page.address, tuple(ordered[:TOP]))
+    ]
+    heaviest = heapq.nsmallest(TOP, weights)
+    return Weighed(page.address, tuple((term, -weight) for weight, term in heaviest))
