@@ -30,9 +30,14 @@ def sample(samples: Samples, row: str, contender: str) -> Sample:
 
 
 def ratio(ours: Sample, theirs: Sample) -> float | None:
-    """Return the median of ours over theirs, of each repetition: what slows one slows both."""
+    """Return the median of ours over theirs, of each repetition: what slows one slows both.
+
+    The ratio of their medians where one was repeated more often.
+    """
     if not ours.values or not theirs.values:
         return None
+    if len(ours.values) != len(theirs.values):
+        return significant(statistics.median(ours.values) / statistics.median(theirs.values))
     pairs = zip(ours.values, theirs.values, strict=True)
     return significant(statistics.median(mine / peer for mine, peer in pairs))
 

@@ -105,6 +105,7 @@ def test_a_ratio_is_that_of_the_runs_beside_each_other():
     assert rows.ratio(ours, theirs) == 1.0
     assert rows.ratio(Sample((1.0, 3.0, 4.0)), Sample((2.0, 6.0, 1.0))) == 0.5
     assert rows.ratio(ours, Sample(note="not run")) is None
+    assert rows.ratio(ours, Sample((4.0,))) == 0.5, "of the medians, where one ran more often"
 
 
 def test_what_was_not_run_says_why():
@@ -199,7 +200,9 @@ def test_lanes_keep_bodies_apart():
 def test_the_picture_is_drawn_with_and_without_figures(tmp_path):
     timeline = tmp_path / "lazy.json"
     timeline.with_suffix(".spans").write_text(json.dumps([["read", 0, 1], ["a", 1, 2]]))
-    picture.draw(LISTED, [WORK], samples(), [timeline], tmp_path / "a.png", "note")
+    measured = samples()
+    measured["returns_10"]["ray"] = Sample((8.0, 9.0, 10.0))
+    picture.draw(LISTED, [WORK], measured, [timeline], tmp_path / "a.png", "note")
     assert not timeline.with_suffix(".spans").exists()
     picture.draw([], [], {}, [], tmp_path / "b.png", "note")
     assert (tmp_path / "a.png").stat().st_size > (tmp_path / "b.png").stat().st_size > 5000
