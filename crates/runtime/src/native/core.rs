@@ -96,21 +96,29 @@ struct Asked {
 pub(super) struct After {
     /// Tasks that are over.
     pub(super) over: usize,
+    /// Workers that got something, each once.
+    pub(super) woken: SmallVec<[usize; 8]>,
+    /// Where there is more than tasks that came and ended.
+    pub(super) rest: Option<Box<Rest>>,
+}
+
+/// What the holder has to do for few tasks.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
     /// Tasks whose last child ended and that have a `drop`, which is the program's code: it is
     /// called before their end is reported, and not under the lock.
-    pub(super) to_drop: SmallVec<[TaskRef; 2]>,
+    pub(super) to_drop: Vec<TaskRef>,
     /// Tasks with files whose end the program is told now, and then the scheduler.
     pub(super) settled: Vec<TaskRef>,
     /// What is left of tasks that were given up.
     pub(super) undone: Vec<Undone>,
-    /// Workers that got something, each once.
-    pub(super) woken: SmallVec<[usize; 8]>,
 }
 
 impl After {
-    /// Nothing but tasks that came and ended.
-    pub(super) fn is_usual(&self) -> bool {
-        self.to_drop.is_empty() && self.settled.is_empty() && self.undone.is_empty()
+    /// The lists of what is rare.
+    #[cold]
+    pub(super) fn rest(&mut self) -> &mut Rest {
+        self.rest.get_or_insert_default()
     }
 }
 
@@ -559,7 +567,7 @@ impl Core {
         if let Some(parent) = parent {
             if super::worker::child_is_over(workers, parent) {
                 match parent.get().has_drop() {
-                    true => after.to_drop.push(parent),
+                    true => after.rest().to_drop.push(parent),
                     false => self.reports.push(Report::Ended(parent)),
                 }
             }

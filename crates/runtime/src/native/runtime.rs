@@ -11,7 +11,7 @@ use exec::native::{overflow, thread};
 use graph::{Direction, Region};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use super::core::{another_sleeps, After, Core, Ways};
+use super::core::{another_sleeps, After, Core, Rest, Ways};
 use super::inbox::Inbox;
 use super::io::{Done, Io, Operation, Promise, ResultPlace, Waiting};
 use super::io_task::{FilePart, IoTask, Wants};
@@ -541,10 +541,10 @@ impl Shared {
         });
     }
 
-    fn follow_up(&self, mut after: After) {
+    fn follow_up(&self, after: After) {
         after.woken.iter().for_each(|worker| self.workers[*worker].wake());
-        if !after.is_usual() {
-            self.follow_up_the_rest(&mut after);
+        if let Some(rest) = after.rest {
+            self.follow_up_the_rest(*rest);
         }
         if after.over > 0 {
             self.waiters.some_are_over();
@@ -552,13 +552,13 @@ impl Shared {
     }
 
     #[cold]
-    fn follow_up_the_rest(&self, after: &mut After) {
-        for task in after.to_drop.drain(..) {
+    fn follow_up_the_rest(&self, rest: Rest) {
+        for task in rest.to_drop {
             outside_of_tasks(|| task.get().drop_argument());
             self.inbox.put(Report::Ended(task));
         }
-        after.settled.drain(..).for_each(|task| self.finish(task));
-        for mut undone in after.undone.drain(..) {
+        rest.settled.into_iter().for_each(|task| self.finish(task));
+        for mut undone in rest.undone {
             outside_of_tasks(|| undone.drop_argument());
             if let (Some(name), Some((errno, why))) = (undone.name(), &undone.why) {
                 self.note_failure(&name, *errno, why);

@@ -92,7 +92,7 @@ impl Core {
     /// The catalog says what a task is about to change, or refused that.
     pub(super) fn announced(&mut self, workers: &[Worker], task: TaskRef, after: &mut After) {
         match task.get().files().expect("it has some").is_refused() {
-            true => after.settled.push(task),
+            true => after.rest().settled.push(task),
             false => self.place_and_queue(workers, task, after),
         }
     }
@@ -112,7 +112,7 @@ impl Core {
             None => self.placed.commit(id, task),
         };
         if !goes_on {
-            after.settled.push(task);
+            after.rest().settled.push(task);
         }
     }
 
@@ -155,7 +155,7 @@ impl Core {
         let task = self.tasks[id.0.index as usize].as_deref_mut().expect("the scheduler knew it");
         let mut undone = task.undone();
         undone.why = Some(reason(failure));
-        after.undone.push(undone);
+        after.rest().undone.push(undone);
     }
 
     /// The program was told of failures. If no task is left, whatever was to be written is as it
