@@ -300,7 +300,9 @@ impl<F: Clone> Graph<F> {
     pub(crate) fn unlist(&mut self, id: VersionId) {
         if let Some(version) = self.versions.get_mut(id.0) {
             version.listed = Listed::No;
-            self.look_at(id);
+            if version.is_obsolete() {
+                self.drop_version(id);
+            }
         }
     }
 

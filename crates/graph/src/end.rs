@@ -58,6 +58,11 @@ impl<F: Clone> Graph<F> {
         None
     }
 
+    /// Whether [`Graph::pop_ready`] has something.
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// Whether one of the four has something.
     pub fn has_news(&self) -> bool {
         let Graph { ready, doomed, settled, obsolete, .. } = self;
@@ -143,7 +148,9 @@ impl<F: Clone> Graph<F> {
         if let Some(version) = self.versions.get_mut(id.0) {
             assert!(version.holds > 0, "{id:?} was named");
             version.holds -= 1;
-            self.look_at(id);
+            if version.is_obsolete() {
+                self.drop_version(id);
+            }
         }
     }
 
@@ -170,11 +177,9 @@ impl<F: Clone> Graph<F> {
         writers.iter().for_each(|writer| self.unlist(writer.version));
     }
 
-    pub(crate) fn look_at(&mut self, id: VersionId) {
-        let Some(version) = self.versions.get(id.0).filter(|version| version.is_obsolete()) else {
-            return;
-        };
-        if version.quiet {
+    /// A version is obsolete: it goes when who asks was told, or at once.
+    pub(crate) fn drop_version(&mut self, id: VersionId) {
+        if self.versions.get(id.0).is_some_and(|version| version.quiet) {
             self.versions.remove(id.0);
         } else {
             self.obsolete.push_back(id);
@@ -245,7 +250,9 @@ impl<F: Clone> Graph<F> {
             self.settled.push_back(id);
         }
         let waiters = core::mem::take(&mut version.waiters);
-        self.look_at(id);
+        if version.is_obsolete() {
+            self.drop_version(id);
+        }
         waiters.iter().for_each(|task| self.one_less(*task));
     }
 
@@ -259,7 +266,9 @@ impl<F: Clone> Graph<F> {
             self.settled.push_back(id);
         }
         let waiters = core::mem::take(&mut version.waiters);
-        self.look_at(id);
+        if version.is_obsolete() {
+            self.drop_version(id);
+        }
         for task in waiters {
             if let Some(node) = self.tasks.get_mut(task.0) {
                 node.poisoned = true;
@@ -335,7 +344,9 @@ impl<F: Clone> Graph<F> {
             if let Some(version) = self.versions.get_mut(id.0) {
                 assert!(version.readers > 0, "{id:?} had a reader");
                 version.readers -= 1;
-                self.look_at(id);
+                if version.is_obsolete() {
+                    self.drop_version(id);
+                }
             }
         }
         let locks = core::mem::take(&mut node.locks);

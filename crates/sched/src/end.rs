@@ -145,7 +145,9 @@ impl Sched {
     pub(crate) fn stalled(&mut self, task: TaskId, executor: ExecutorId) {
         let at = self.record(task).filter(|record| record.executor == Some(executor));
         match at.map(|at| at.state) {
-            Some(State::Sent) => self.step(task, Input::Pause),
+            Some(State::Sent) => {
+                self.step(task, Input::Pause);
+            }
             // It waits for the end of its executor, and holds up nobody else there.
             Some(State::Abandoned) => {}
             _ => return,
@@ -425,10 +427,14 @@ impl Sched {
 
     /// A retired executor with nothing but abandoned tasks is ended.
     pub(crate) fn end_if_retired(&mut self, id: ExecutorId, out: &mut Vec<Instruction>) {
-        let Some(executor) = self.executors.all.get_mut(id) else { return };
-        if !executor.retiring {
-            return;
+        if self.executors.all.get(id).is_some_and(|executor| executor.retiring) {
+            self.end_retired(id, out);
         }
+    }
+
+    #[cold]
+    fn end_retired(&mut self, id: ExecutorId, out: &mut Vec<Instruction>) {
+        let executor = self.executors.all.get_mut(id).expect("the caller looked");
         let idle = executor.tasks().all(|sent| sent.abandoned);
         if idle && !core::mem::replace(&mut executor.killed, true) {
             out.push(Instruction::Kill { executor: id });

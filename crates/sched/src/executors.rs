@@ -5,8 +5,8 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::num::NonZeroUsize;
 use core::ops::Index;
-use smallvec::SmallVec;
 
 use graph::TaskId;
 
@@ -60,16 +60,12 @@ impl Executor {
                 return Listing { busy, ..Listing::default() };
             }
             let turn = match length {
-                0 => Some(Turn::Idle(self.stalled)),
-                _ => self.sent.open_ns(tasks_max).map(Turn::Open),
+                0 => Some(Turn::idle(self.stalled)),
+                _ => self.sent.open_ns(tasks_max).map(Turn::open),
             };
             // Of one that has a single task nothing is asked back.
-            return Listing {
-                busy,
-                turn,
-                line: (length > 1).then_some(length),
-                ..Listing::default()
-            };
+            let line = NonZeroUsize::new(length).filter(|_| length > 1);
+            return Listing { busy, turn, line, ..Listing::default() };
         }
         let io_running = length as u32;
         if self.retiring {
@@ -147,7 +143,7 @@ pub(crate) struct Executors {
     /// Those with tasks that stalled and can go on.
     resuming: BTreeSet<ExecutorId>,
     /// Nodes on which something changed since tasks were last sent, each once.
-    touched: SmallVec<[usize; 8]>,
+    touched: Vec<usize>,
     /// Nodes with an idle compute executor, where there are several nodes.
     pub(crate) idle_nodes: BTreeSet<usize>,
 }
@@ -163,7 +159,7 @@ impl Executors {
             halted: 0,
             io_changed: false,
             resuming: BTreeSet::new(),
-            touched: SmallVec::new(),
+            touched: Vec::new(),
             idle_nodes: BTreeSet::new(),
         }
     }
@@ -220,8 +216,8 @@ impl Executors {
     }
 
     /// The nodes that were touched since the last call, lowest first. Each counts as touched until
-    /// [`Executors::looked_at`].
-    pub(crate) fn take_touched(&mut self) -> SmallVec<[usize; 8]> {
+    /// [`Executors::looked_at`]; the list is given back ([`Executors::keep_memory`]).
+    pub(crate) fn take_touched(&mut self) -> Vec<usize> {
         let mut touched = core::mem::take(&mut self.touched);
         if touched.len() > 1 {
             touched.sort_unstable();
@@ -232,6 +228,19 @@ impl Executors {
     /// All was sent on a node that could be.
     pub(crate) fn looked_at(&mut self, node: usize) {
         self.nodes[node].touched = false;
+    }
+
+    /// A list that was taken, for the nodes that are touched next.
+    pub(crate) fn keep_memory(&mut self, mut list: Vec<usize>) {
+        if self.touched.is_empty() {
+            list.clear();
+            self.touched = list;
+        }
+    }
+
+    /// Whether a task that was set aside wants to go on.
+    pub(crate) fn some_resume(&self) -> bool {
+        !self.resuming.is_empty()
     }
 
     /// Whether there is something that tasks could be sent for, or go on.
@@ -266,10 +275,10 @@ impl Executors {
     ) -> Option<ExecutorId> {
         let place = &self.nodes[node];
         let (turn, id) = place.first()?;
-        let takes = match turn {
-            Turn::Idle(_) => place.busy + cpus <= place.processors,
-            Turn::Open(_) if alone || cpus != 1 => false,
-            Turn::Open(ahead) => ahead.saturating_add(estimate_ns?) <= self.pipeline.ns_max,
+        let takes = match turn.ahead_ns() {
+            None => place.busy + cpus <= place.processors,
+            Some(_) if alone || cpus != 1 => false,
+            Some(ahead) => ahead.saturating_add(estimate_ns?) <= self.pipeline.ns_max,
         };
         takes.then_some(id)
     }

@@ -4,16 +4,33 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
+use core::num::{NonZeroU64, NonZeroUsize};
 
 use crate::api::{ExecutorId, Kind};
 
-/// Where a compute executor stands among those that take tasks: the first is asked first.
+/// Where a compute executor stands among those that take tasks: the first is asked first. One
+/// number, as it is compared several times for every task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Turn {
+pub(crate) struct Turn(NonZeroU64);
+
+/// The turns from here on are those of executors that have tasks.
+const OPEN: NonZeroU64 = NonZeroU64::new(1 << 63).unwrap();
+
+impl Turn {
     /// It has no task; and so many that stalled, which can only go on where they are.
-    Idle(usize),
+    pub(crate) fn idle(stalled: usize) -> Turn {
+        Turn(NonZeroU64::MIN.saturating_add(stalled as u64))
+    }
+
     /// It may be sent more behind what it has: run time in nanoseconds.
-    Open(u64),
+    pub(crate) fn open(ahead_ns: u64) -> Turn {
+        Turn(OPEN | ahead_ns.min(!OPEN.get()))
+    }
+
+    /// The run time of what it has in nanoseconds; `None`: it has no task.
+    pub(crate) fn ahead_ns(self) -> Option<u64> {
+        (self.0 >= OPEN).then(|| self.0.get() & !OPEN.get())
+    }
 }
 
 /// What a node counts of an executor, and its place in the lists. One that retires is in none.
@@ -26,7 +43,7 @@ pub(crate) struct Listing {
     /// Of a compute executor that can be sent a task.
     pub(crate) turn: Option<Turn>,
     /// Tasks in its line, if some of them can be asked back.
-    pub(crate) line: Option<usize>,
+    pub(crate) line: Option<NonZeroUsize>,
     /// Slots of an I/O executor or engine, free or not.
     pub(crate) slots: u32,
     /// Likewise, for tasks that something else limits.
@@ -49,7 +66,7 @@ pub(crate) struct Node {
     /// Compute executors that can be sent a task.
     turns: Sorted<Turn>,
     /// Compute executors with several tasks, by how many.
-    lines: Sorted<usize>,
+    lines: Sorted<NonZeroUsize>,
     /// Slots of the I/O executors that take tasks, and of the engines, free or not.
     slots: [u32; 2],
     /// Extra slots of the I/O executors, free or not.
@@ -132,10 +149,8 @@ impl Node {
 
     /// The compute executor without a task that is to be sent one first.
     pub(crate) fn idle(&self) -> Option<ExecutorId> {
-        match self.turns.first()? {
-            (Turn::Idle(_), id) => Some(id),
-            (Turn::Open(_), _) => None,
-        }
+        let (turn, id) = self.turns.first()?;
+        turn.ahead_ns().is_none().then_some(id)
     }
 
     /// The compute executor that is to be sent a task first.
@@ -218,6 +233,15 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn turns_are_in_order_and_tell_what_is_ahead() {
+        let turns = [Turn::idle(0), Turn::idle(7), Turn::open(0), Turn::open(9)];
+        assert!(turns.is_sorted());
+        let ahead: Vec<_> = turns.iter().map(|turn| turn.ahead_ns()).collect();
+        assert_eq!(ahead, [None, None, Some(0), Some(9)]);
+        assert_eq!(Turn::open(u64::MAX).ahead_ns(), Some(u64::MAX >> 1));
+    }
 
     #[test]
     fn entries_stay_in_order_however_their_keys_change() {

@@ -152,9 +152,9 @@ impl Sched {
 
     /// Notes since when nothing goes on that could make room for I/O tasks that wait.
     pub(crate) fn look_for_stuck(&mut self) {
-        let stuck = !self.layers.is_empty()
+        let stuck = self.executors.io_free > 0
+            && !self.layers.is_empty()
             && self.sent() == u64::from(self.executors.halted)
-            && self.executors.io_free > 0
             && self.io_is_ready()
             && !self.files.may_make_room();
         self.stuck_since = stuck.then(|| self.stuck_since.unwrap_or(self.now));

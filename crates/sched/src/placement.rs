@@ -21,19 +21,29 @@ use crate::transitions::{Input, State};
 impl Sched {
     /// A task that became ready joins its queue.
     pub(crate) fn enqueue(&mut self, task: TaskId, out: &mut Vec<Instruction>) {
-        if !self.files_are_free(task, out) {
+        self.join_or_go(task, false, out);
+    }
+
+    /// A task that became ready joins its queue. If it is the `last` of those that came at once,
+    /// and would be sent first, it is sent.
+    pub(crate) fn join_or_go(&mut self, task: TaskId, last: bool, out: &mut Vec<Instruction>) {
+        let record = self.record(task).expect("just became ready");
+        let (kind, priority, serial) = (record.kind, record.priority, record.serial);
+        if record.uses.is_some() && !self.files_are_free(task, out) {
             return;
         }
-        let record = self.record(task).expect("just became ready");
-        let (priority, serial) = (record.priority, record.serial);
-        match record.kind {
+        match kind {
             Kind::Compute => {
                 let node = self.tie(task);
-                self.live(task).node = node as u32;
+                let goes_first = last && self.ready.is_empty(node);
+                if goes_first && self.send_compute(node, task, out) {
+                    return;
+                }
                 self.ready.push(node, priority, serial, task);
                 self.executors.touch(node);
             }
             Kind::Io | Kind::Engine => {
+                let record = self.record(task).expect("as above");
                 let (group, request) = (record.group, record.request());
                 if !self.could_run(task) {
                     self.hopeless.push(task);
@@ -45,6 +55,7 @@ impl Sched {
         }
     }
 
+    /// The node of a task that became ready.
     fn tie(&mut self, task: TaskId) -> usize {
         let nodes = self.executors.nodes.len();
         if nodes == 1 {
@@ -71,6 +82,7 @@ impl Sched {
         let best = best.expect("a task that no node can run was refused");
         self.ready.tied[best].tasks += 1;
         self.ready.tied[best].produced += produces;
+        self.live(task).node = best as u32;
         best
     }
 
@@ -89,6 +101,7 @@ impl Sched {
             self.dispatch_elsewhere(out);
             self.steal(&touched, out);
         }
+        self.executors.keep_memory(touched);
         self.dispatch_io(out);
     }
 
@@ -130,9 +143,16 @@ impl Sched {
             false => self.first_live(node).map(|task| (node, task)),
         };
         let Some((from, task)) = first else { return false };
-        if self.executors.is_reserved(node) {
+        if self.executors.is_reserved(node) || !self.send_compute(node, task, out) {
             return false;
         }
+        self.ready.pop(from);
+        self.executors.touch(from);
+        true
+    }
+
+    /// Sends a ready compute task to an executor of a node, if one takes it.
+    fn send_compute(&mut self, node: usize, task: TaskId, out: &mut Vec<Instruction>) -> bool {
         let record = self.record(task).expect("looked at above");
         let estimate = self.functions.get(record.function.0 as usize).and_then(|f| f.mean_ns());
         let alone = record.timeout.is_some();
@@ -140,8 +160,6 @@ impl Sched {
         let Some(executor) = self.executors.pick(node, cpus, estimate, alone) else {
             return false;
         };
-        self.ready.pop(from);
-        self.executors.touch(from);
         let sent = Sent {
             task,
             cpus,
@@ -268,9 +286,8 @@ impl Sched {
 
     fn send(&mut self, task: TaskId, slot: Slot, sent: Sent, out: &mut Vec<Instruction>) {
         self.executors.send(slot.executor, sent);
-        self.step(task, Input::Dispatch);
         let now = self.now;
-        let record = self.live(task);
+        let record = self.step(task, Input::Dispatch);
         record.attempt += 1;
         record.executor = Some(slot.executor);
         let attempt = record.attempt;

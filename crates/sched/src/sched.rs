@@ -390,9 +390,10 @@ impl Sched {
     }
 
     /// Moves a task along the table, and notes it.
-    pub(crate) fn step(&mut self, task: TaskId, input: Input) {
+    pub(crate) fn step(&mut self, task: TaskId, input: Input) -> &mut Record {
         let at = self.now;
-        let record = self.live(task);
+        let record = self.records.get_mut(task.0.index as usize).and_then(Option::as_mut);
+        let record = record.filter(|record| record.task == task).expect("a live task moves");
         let from = record.state;
         let Some(to) = transitions::next(from, input) else {
             let story = self.story.of(task);
@@ -410,6 +411,7 @@ impl Sched {
         }
         self.in_state[to as usize] += 1;
         self.story.note(Step { at, task, from, input, to });
+        record
     }
 
     /// Carries what the graph has to say to the driver until it has nothing more to say.
@@ -426,11 +428,11 @@ impl Sched {
                 out.push(Instruction::Discard { version });
             }
             let Some(task) = self.graph.pop_ready() else { return };
-            self.step(task, Input::Unblock);
             self.serial += 1;
             let serial = self.serial;
-            self.live(task).serial = serial;
-            self.enqueue(task, out);
+            self.step(task, Input::Unblock).serial = serial;
+            let others = self.graph.has_ready() || !self.hopeless.is_empty();
+            self.join_or_go(task, !others && !self.executors.some_resume(), out);
         }
     }
 
