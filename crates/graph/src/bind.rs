@@ -300,9 +300,7 @@ impl<F: Clone> Graph<F> {
     pub(crate) fn unlist(&mut self, id: VersionId) {
         if let Some(version) = self.versions.get_mut(id.0) {
             version.listed = Listed::No;
-            if version.is_obsolete() {
-                self.drop_version(id);
-            }
+            self.look_at(id);
         }
     }
 

@@ -148,9 +148,7 @@ impl<F: Clone> Graph<F> {
         if let Some(version) = self.versions.get_mut(id.0) {
             assert!(version.holds > 0, "{id:?} was named");
             version.holds -= 1;
-            if version.is_obsolete() {
-                self.drop_version(id);
-            }
+            self.look_at(id);
         }
     }
 
@@ -177,9 +175,11 @@ impl<F: Clone> Graph<F> {
         writers.iter().for_each(|writer| self.unlist(writer.version));
     }
 
-    /// A version is obsolete: it goes when who asks was told, or at once.
-    pub(crate) fn drop_version(&mut self, id: VersionId) {
-        if self.versions.get(id.0).is_some_and(|version| version.quiet) {
+    pub(crate) fn look_at(&mut self, id: VersionId) {
+        let Some(version) = self.versions.get(id.0).filter(|version| version.is_obsolete()) else {
+            return;
+        };
+        if version.quiet {
             self.versions.remove(id.0);
         } else {
             self.obsolete.push_back(id);
@@ -250,9 +250,7 @@ impl<F: Clone> Graph<F> {
             self.settled.push_back(id);
         }
         let waiters = core::mem::take(&mut version.waiters);
-        if version.is_obsolete() {
-            self.drop_version(id);
-        }
+        self.look_at(id);
         waiters.iter().for_each(|task| self.one_less(*task));
     }
 
@@ -266,9 +264,7 @@ impl<F: Clone> Graph<F> {
             self.settled.push_back(id);
         }
         let waiters = core::mem::take(&mut version.waiters);
-        if version.is_obsolete() {
-            self.drop_version(id);
-        }
+        self.look_at(id);
         for task in waiters {
             if let Some(node) = self.tasks.get_mut(task.0) {
                 node.poisoned = true;
@@ -344,9 +340,7 @@ impl<F: Clone> Graph<F> {
             if let Some(version) = self.versions.get_mut(id.0) {
                 assert!(version.readers > 0, "{id:?} had a reader");
                 version.readers -= 1;
-                if version.is_obsolete() {
-                    self.drop_version(id);
-                }
+                self.look_at(id);
             }
         }
         let locks = core::mem::take(&mut node.locks);

@@ -374,8 +374,7 @@ impl Sched {
     }
 
     pub(crate) fn record_mut(&mut self, task: TaskId) -> Option<&mut Record> {
-        let record = self.records.get_mut(task.0.index as usize)?.as_mut()?;
-        (record.task == task).then_some(record)
+        found(&mut self.records, task)
     }
 
     /// The name of a live task.
@@ -392,8 +391,7 @@ impl Sched {
     /// Moves a task along the table, and notes it.
     pub(crate) fn step(&mut self, task: TaskId, input: Input) -> &mut Record {
         let at = self.now;
-        let record = self.records.get_mut(task.0.index as usize).and_then(Option::as_mut);
-        let record = record.filter(|record| record.task == task).expect("a live task moves");
+        let record = found(&mut self.records, task).expect("the caller knows that it is live");
         let from = record.state;
         let Some(to) = transitions::next(from, input) else {
             let story = self.story.of(task);
@@ -444,6 +442,12 @@ impl Sched {
         self.files.validate(&self.layers)?;
         self.validate_tuner()
     }
+}
+
+/// The record of a task that is not over.
+fn found(records: &mut Chunks<Option<Record>>, task: TaskId) -> Option<&mut Record> {
+    let record = records.get_mut(task.0.index as usize)?.as_mut()?;
+    (record.task == task).then_some(record)
 }
 
 fn refusal(refused: Refused) -> Refusal {
