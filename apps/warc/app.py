@@ -145,8 +145,7 @@ def fold(found: Sequence[Found]) -> Found:
 @al.task(returns=2)
 def total(found: Sequence[Found]) -> tuple[Counter[str], list[Span]]:
     """Count in how many of all pages each term is: that, which `weigh` needs, and the times."""
-    documents, spans = together(found, "total")
-    return documents, spans
+    return together(found, "total")
 
 
 @al.task
