@@ -212,6 +212,7 @@ impl Pool {
             incoming,
             outgoing,
             backlog: VecDeque::new(),
+            all_taken: false,
             claims: ClaimTable::new(),
             exit: None,
             forks: sys::forks(),
@@ -353,6 +354,8 @@ pub struct Process {
     outgoing: Producer<ControlRing>,
     /// Records for which the ring had no room.
     backlog: VecDeque<Vec<u8>>,
+    /// The last look into its ring found nothing more, and saw whether it waits for room there.
+    all_taken: bool,
     claims: ClaimTable,
     exit: Option<Exit>,
     forks: u64,
@@ -463,6 +466,12 @@ impl Process {
         self.backlog.len()
     }
 
+    /// Whether [`Process::receive`] may have something to do. Asked of every worker whenever one of
+    /// them has reported something.
+    pub fn may_have_reported(&self) -> bool {
+        !self.all_taken || !self.backlog.is_empty() || !self.incoming.is_empty()
+    }
+
     /// The next record from the worker, in `buffer`; `None`: nothing more at this moment. The
     /// claim of a run that ended is given back here, and the slot of one that stalls. After an
     /// error, kill it.
@@ -470,7 +479,9 @@ impl Process {
         &mut self,
         buffer: &'b mut Vec<u8>,
     ) -> Result<Option<FromWorker<'b>>, ReceiveError> {
-        match self.incoming.pop(buffer) {
+        let popped = self.incoming.pop(buffer);
+        self.all_taken = matches!(popped, Ok(false));
+        match popped {
             Ok(true) => {}
             Ok(false) => {
                 if self.incoming.must_wake() {

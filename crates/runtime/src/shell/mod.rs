@@ -198,9 +198,11 @@ impl Shared {
     fn forget_dropped(self: &Arc<Shared>, state: &mut State, max: usize) -> bool {
         let mut batch = std::mem::take(&mut state.forgotten);
         let all = self.drops.take(max, &mut batch);
-        let now = exec::now_ns();
-        for version in batch.drain(..) {
-            state.sched.handle(now, Event::Forget { version }, &mut state.out);
+        if !batch.is_empty() {
+            let now = exec::now_ns();
+            for version in batch.drain(..) {
+                state.sched.handle(now, Event::Forget { version }, &mut state.out);
+            }
         }
         state.forgotten = batch;
         all

@@ -40,7 +40,8 @@ type Nonsense = &'static str;
 impl State {
     /// Takes what the workers have reported; `true`: there may be more.
     pub(super) fn receive_all(&mut self, shared: &Arc<Shared>, buffer: &mut Vec<u8>) -> bool {
-        let executors: SmallVec<[u32; 16]> = self.workers.all.keys().copied().collect();
+        let told = self.workers.all.iter().filter(|(_, worker)| worker.process.may_have_reported());
+        let executors: SmallVec<[u32; 16]> = told.map(|(executor, _)| *executor).collect();
         let mut more = false;
         for executor in executors {
             more |= self.receive(shared, executor, TURN_RECORDS, buffer);

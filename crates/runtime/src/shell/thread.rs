@@ -47,6 +47,8 @@ struct Turn {
     expecting: bool,
     /// When something has to be done, if nothing happens before.
     until: Option<u64>,
+    /// Workers are to be started.
+    starts: bool,
 }
 
 /// The whole life of the thread.
@@ -123,14 +125,17 @@ impl Runtime<'_> {
 
     /// Works until the session is to end; `Err` says why it cannot go on.
     fn work(&mut self) -> Result<(), String> {
-        let mut linger = Linger::default();
+        let (mut linger, mut starts) = (Linger::default(), true);
         loop {
             self.shared.woken.store(false, Ordering::Release);
             if self.shared.phase.load(Ordering::Acquire) != Phase::Running as u8 {
                 return Ok(());
             }
-            self.replace()?;
+            if starts {
+                self.replace()?;
+            }
             let turn = self.turn()?;
+            starts = turn.starts;
             self.shared.live_store().trim();
             let woken = || self.shared.woken.load(Ordering::Acquire);
             if turn.more || (turn.expecting && self.pool.poller().linger(&mut linger, woken)) {
@@ -177,12 +182,13 @@ impl Runtime<'_> {
                 state.carry_out(shared);
             }
             record_store(state, shared.live_store().bytes().0, now);
-            let starts = state.workers.check_starts(now);
-            let until = [state.sched.next_deadline(), starts].into_iter().flatten().min();
+            let late = state.workers.check_starts(now);
+            let until = [state.sched.next_deadline(), late].into_iter().flatten().min();
             state.sleeps_until = until.unwrap_or(u64::MAX);
-            let more = more || !forgotten || state.workers.wants_thread();
+            let starts = state.workers.wants_thread();
+            let more = more || !forgotten || starts;
             let expecting = state.workers.all.values().any(|worker| worker.is_busy());
-            Turn { more, expecting, until }
+            Turn { more, expecting, until, starts }
         });
         // The others had to wait for all of this.
         MutexGuard::unlock_fair(state);
