@@ -37,6 +37,8 @@ from bench.eager.cases import (
 )
 
 TIMEOUT_S = 300.0
+SHORT = 21
+"""Repetitions of what is short: one process or the other is off by a tenth, for its whole life."""
 WORK_MAX = 7
 """Repetitions of applications at their largest size: seconds each, and two per cent count."""
 LONG_MAX = 3
@@ -55,7 +57,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--out", type=Path, default=Path("out/bench"), metavar="FOLDER")
     add("--quick", action="store_true", help="small inputs, 2 repetitions, without ray")
-    often = f"default 11, of applications {WORK_MAX}, of what takes long {LONG_MAX}; quick: 2"
+    often = f"default {SHORT}, of applications {WORK_MAX}, of what takes long {LONG_MAX}; quick: 2"
     add("--repetitions", type=int, metavar="N", help=often)
     add("--seconds", type=float, help="a small case is repeated so long; default 0.5, quick 0.05")
     add("--workers", type=int, default=machine.cores(), help="default: processors")
@@ -69,7 +71,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         parser.error(f"--applications: {unknown[0]!r} is none of {', '.join(known)}, none")
     options.applications = named
-    options.repetitions = options.repetitions or (2 if options.quick else 11)
+    options.repetitions = options.repetitions or (2 if options.quick else SHORT)
     if options.seconds is None:
         options.seconds = 0.05 if options.quick else 0.5
     if options.repetitions < 1 or options.workers < 1 or options.seconds <= 0:
