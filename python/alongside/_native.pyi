@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from pickle import PickleBuffer
 from typing import Any, Final, Self, SupportsIndex, TypeAlias, final
@@ -414,6 +414,13 @@ class Assignment:
     def places(self) -> list[tuple[str, Limiter | None, bool]]: ...
     def expect(self) -> None: ...
     def release(self, output: int, packed: tuple[_Buffer, list[PickleBuffer]]) -> bool: ...
+    def release_each(
+        self,
+        dumps: Callable[..., bytes],
+        count: int,
+        generator: Generator[Any, None, Any],
+        first: int,
+    ) -> tuple[int, int, Any]: ...
     def release_file(self, path: int) -> bool: ...
     @property
     def released(self) -> list[int]: ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import pickle
 import signal
@@ -241,6 +242,8 @@ class Body:
             with _promise(self.written) as self.promise:
                 result = self.function.body(*self.args, **self.kwargs)
                 if self.function.generates:
+                    each = self.job.release_each
+                    self.give_each = functools.partial(each, pickle.dumps, self.returns)
                     releasing.drive(self, result)
                     return None
                 return result

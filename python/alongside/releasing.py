@@ -10,7 +10,7 @@ import copy
 import operator
 import os
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from collections.abc import Set as AbstractSet
 from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol, SupportsIndex, overload
@@ -33,6 +33,20 @@ class Running(Protocol):
     def close(self, path: str) -> bool | None:
         """Hands a file over. False: it was handed over before. None: the task writes no such."""
 
+
+class Driven(Running, Protocol):
+    """A generator task whose body runs."""
+
+    @property
+    def give_each(self) -> Callable[[Generator[Any, None, Any], int], tuple[int, int, Any]]:
+        """Hands over what a generator yields, from an output on, as far as it can.
+
+        How many outputs were handed over, and `ALL`; or `LEFT` and a value that `give` is to be
+        asked about; or `ENDED` and what the generator returned.
+        """
+
+
+ALL, LEFT, ENDED = range(3)
 
 current: ContextVar[Running | None] = ContextVar("running", default=None)
 """The task of this thread or coroutine."""
@@ -159,20 +173,21 @@ def results(running: Running, result: Any, released: AbstractSet[int]) -> list[A
     raise TypeError(text)
 
 
-def drive(running: Running, generator: Generator[Any, None, Any]) -> None:
+def drive(running: Driven, generator: Generator[Any, None, Any]) -> None:
     """Runs a generator task to its end: each yield releases the next output."""
-    count, give = running.returns, running.give
+    count, number = running.returns, 0
     try:
-        for number in range(count):
-            try:
-                value = next(generator)
-            except StopIteration as stop:
-                refuse_value(running, stop)
+        while number < count:
+            number, how, value = running.give_each(generator, number)
+            if how == ENDED:
+                refuse_value(running, StopIteration(value))
                 raise TypeError(
                     f"{running.name}() has returns={count}, but it yielded {number} values"
-                ) from None
-            if not give(number, value):
-                _refuse_again(running, number)
+                )
+            if how == LEFT:
+                if not running.give(number, value):
+                    _refuse_again(running, number)
+                number += 1
             del value
         try:
             next(generator)
@@ -211,6 +226,17 @@ class Inline:
             if is_first:
                 self.values[index] = copy.deepcopy(value)  # the body may go on and change it
             return is_first
+
+    def give_each(self, generator: Generator[Any, None, Any], first: int) -> tuple[int, int, Any]:
+        """Notes what a generator yields."""
+        for number in range(first, self.returns):
+            try:
+                value = next(generator)
+            except StopIteration as stop:
+                return number, ENDED, stop.value
+            if not self.give(number, value):
+                return number, LEFT, value
+        return self.returns, ALL, None
 
     def close(self, path: str) -> bool | None:
         """Notes that a file is whole."""

@@ -278,6 +278,48 @@ def test_generators_that_yield_too_few_or_too_many(
         assert al.wait(call()[0]) == 0  # what was yielded is good, and the session raises
 
 
+@al.task(returns=6)
+def yields_all_kinds():
+    yield 1
+    yield lambda number: number + 1  # by value, which the plain pickler cannot
+    changes = np.zeros(300_000)
+    yield changes
+    changes += 1
+    yield changes, changes
+    yield None
+    yield b"x" * 3
+
+
+def test_generators_yield_what_the_plain_pickler_can_take_and_what_not(session):
+    one, function, zeros, (ones, again), nothing, data = al.wait(yields_all_kinds())
+    assert (one, function(1), nothing, data) == (1, 2, None, b"xxx")
+    assert not zeros.any() and ones.all() and again.all() and zeros.shape == (300_000,)
+
+
+@al.task(returns=3)
+def yields_a_lock():
+    yield "good"
+    yield threading.Lock()
+    yield "never"
+
+
+def test_a_yielded_value_that_cannot_be_sent_is_told_by_its_number():
+    with pytest.raises(al.SerializationError, match="released output 1 "), al.Session(1):
+        assert al.wait(yields_a_lock()[0]) == "good"
+
+
+@al.task(returns=2)
+def yields_what_it_released():
+    al.release(1, "first")
+    yield "good"
+    yield "second"
+
+
+def test_an_output_that_was_released_is_not_yielded_again():
+    with pytest.raises(al.ReleaseError, match="released output 1 twice"), al.Session(1):
+        assert al.wait(list(yields_what_it_released())) == ["good", "first"]
+
+
 def test_what_a_generator_task_cannot_be():
     with pytest.raises(TypeError, match="say how many values it yields"):
 

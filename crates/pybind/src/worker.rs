@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList};
+use pyo3::types::iterator::PySendResult;
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyIterator, PyList};
 use runtime::block::Layout;
 use runtime::exec::process::Kind;
 use runtime::exec::wire::{Blob, Credit, InputMode, INLINE_BYTES_MAX};
@@ -16,6 +17,9 @@ use crate::errors::{self, StoreFullError};
 use crate::machine::Limiter;
 
 /// A pickle and its buffers.
+/// As `serial.PROTOCOL`.
+const PICKLE_PROTOCOL: u8 = 5;
+
 type Packed<'py> = (Bound<'py, PyAny>, Bound<'py, PyList>);
 /// A file of a task: where it is, who accounts for its bandwidth, whether it is written.
 type Place = (Py<PyAny>, Option<Limiter>, bool);
@@ -250,6 +254,42 @@ impl Assignment {
     fn release(&self, py: Python<'_>, output: u32, packed: Packed<'_>) -> PyResult<bool> {
         let value = self.output(py, &packed)?;
         Ok(self.worker.release(&mut self.inner(), output, value))
+    }
+
+    /// Hands over what a generator yields, each value as the next output from `first` on, until
+    /// `count` outputs were. How many were; then 0: all; or 1 and the last value, which
+    /// [`Assignment::release`] has to be asked about, as it cannot be sent so or is one too many;
+    /// or 2 and what the generator returned. In one call, as several of Python's for each value
+    /// cost more than a small value does. Raises what the generator raises.
+    #[pyo3(signature = (dumps, count, generator, first))]
+    fn release_each<'py>(
+        &self,
+        dumps: &Bound<'py, PyAny>,
+        count: u32,
+        generator: &Bound<'py, PyIterator>,
+        first: u32,
+    ) -> PyResult<(u32, u8, Bound<'py, PyAny>)> {
+        let py = generator.py();
+        let none = py.None().into_bound(py);
+        let (buffers, keywords) = (PyList::empty(py), PyDict::new(py));
+        keywords.set_item("buffer_callback", buffers.getattr("append")?)?;
+        for number in first..count {
+            let value = match generator.send(&none)? {
+                PySendResult::Next(value) => value,
+                PySendResult::Return(value) => return Ok((number, 2, value)),
+            };
+            self.expect();
+            let Ok(data) = dumps.call((&value, PICKLE_PROTOCOL), Some(&keywords)) else {
+                return Ok((number, 1, value));
+            };
+            if !self.release(py, number, (data, buffers.clone()))? {
+                return Ok((number, 1, value));
+            }
+            if !buffers.is_empty() {
+                buffers.del_slice(0, buffers.len())?;
+            }
+        }
+        Ok((count, 0, none))
     }
 
     /// It is done with a file, by its position among `places`. False: it was before.
