@@ -308,6 +308,27 @@ def test_a_yielded_value_that_cannot_be_sent_is_told_by_its_number():
         assert al.wait(yields_a_lock()[0]) == "good"
 
 
+class InterruptsOnce:
+    sent = False
+
+    def __reduce__(self):
+        if not self.sent:
+            self.sent = True
+            raise KeyboardInterrupt("while it is sent")
+        return (str, ())
+
+
+@al.task(returns=2)
+def yields_an_interrupt():
+    yield "good"
+    yield InterruptsOnce()
+
+
+def test_an_interrupt_while_a_yielded_value_is_sent_ends_the_task():
+    with pytest.raises(al.TaskError, match="KeyboardInterrupt: while it is sent"), al.Session(1):
+        assert al.wait(yields_an_interrupt()[0]) == "good"
+
+
 @al.task(returns=2)
 def yields_what_it_released():
     al.release(1, "first")

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::{PyIndexError, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::iterator::PySendResult;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyIterator, PyList};
@@ -16,10 +16,10 @@ use crate::buffer::{parsed, parts, pickle, Buffer, Given, Owner};
 use crate::errors::{self, StoreFullError};
 use crate::machine::Limiter;
 
-/// A pickle and its buffers.
 /// As `serial.PROTOCOL`.
 const PICKLE_PROTOCOL: u8 = 5;
 
+/// A pickle and its buffers.
 type Packed<'py> = (Bound<'py, PyAny>, Bound<'py, PyList>);
 /// A file of a task: where it is, who accounts for its bandwidth, whether it is written.
 type Place = (Py<PyAny>, Option<Limiter>, bool);
@@ -261,7 +261,6 @@ impl Assignment {
     /// [`Assignment::release`] has to be asked about, as it cannot be sent so or is one too many;
     /// or 2 and what the generator returned. In one call, as several of Python's for each value
     /// cost more than a small value does. Raises what the generator raises.
-    #[pyo3(signature = (dumps, count, generator, first))]
     fn release_each<'py>(
         &self,
         dumps: &Bound<'py, PyAny>,
@@ -279,8 +278,12 @@ impl Assignment {
                 PySendResult::Return(value) => return Ok((number, 2, value)),
             };
             self.expect();
-            let Ok(data) = dumps.call((&value, PICKLE_PROTOCOL), Some(&keywords)) else {
-                return Ok((number, 1, value));
+            let data = match dumps.call((&value, PICKLE_PROTOCOL), Some(&keywords)) {
+                Ok(data) => data,
+                Err(error) if error.is_instance_of::<PyException>(py) => {
+                    return Ok((number, 1, value));
+                }
+                Err(ends) => return Err(ends),
             };
             if !self.release(py, number, (data, buffers.clone()))? {
                 return Ok((number, 1, value));
