@@ -270,7 +270,33 @@ fn an_epoch_of_few_at_once_says_nothing_about_many() {
     learning.group(100);
     let two_at_once = Entry { tasks: 16, ..entry(53, 3, 104) };
     assert_eq!(learning.tuned().registry, [two_at_once], "three at once, nearly always");
-    assert_eq!(learning.constraint(), 106, "and on from there");
+    assert_eq!(learning.constraint(), 80, "and on above that");
+}
+
+#[test]
+fn an_epoch_of_fewer_is_followed_by_what_would_have_followed_anyway() {
+    for (four, is_registered) in [(160, true), (161, false)] {
+        let mut learning = Learning::new(160, 16);
+        let spec = auto(&learning.driver);
+        learning.submit(&spec, 16);
+        assert_eq!(learning.group(1000), 16);
+        learning.submit(&spec, 6);
+        assert_eq!(learning.constraint(), 20, "eight may run");
+        for _ in 0..2 {
+            learning.end(learning.running[0], 200);
+            learning.submit(&spec, 1);
+        }
+        learning.group(200);
+        learning.submit(&spec, 100);
+        assert_eq!(learning.constraint(), 40);
+        assert_eq!(learning.group(four), 4);
+        let five = Entry { tasks: 8, ..entry(32, 5, 200) };
+        let tried = [entry(10, 16, 1000), five, entry(40, 4, four)];
+        let tuned = learning.tuned();
+        assert_eq!(tuned.epochs, tried, "five at once, on average");
+        let registered = if is_registered { &tried[..] } else { &tried[..2] };
+        assert_eq!(tuned.registry, registered, "four take at most four fifths of the time");
+    }
 }
 
 /// A function whose tasks came so slowly that it learned with three at once, of sixteen.
@@ -283,7 +309,7 @@ fn learned_with_few() -> Learning {
         learning.end(learning.running[0], 100);
     }
     learning.group(100);
-    learning.submit(&spec, 1);
+    learning.submit(&spec, 2);
     learning.group(90);
     assert_eq!(learning.tuned().progress, Progress::Chosen { constraint: 53 });
     learning.submit(&spec, 300);

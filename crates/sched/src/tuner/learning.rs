@@ -10,8 +10,10 @@
 //!
 //! The thesis has more ready tasks than an epoch takes. With fewer, their mean time says nothing
 //! about as many as the constraint lets run: such an epoch (not *filled*) is registered under the
-//! constraint for as many as there were, and learning goes on from there. When so many wait at
-//! last that twice as many could run, one more epoch tries that, and so on while it gains.
+//! constraint for as many as there were, and the row goes on above that, with the constraints that
+//! it would have had anyway. From one that is not the double of the one before it goes on if the
+//! mean time is at most as much shorter as the constraint is higher: half, for double. When so many
+//! wait at last that twice as many could run, one more epoch tries that, and so on while it gains.
 
 use alloc::vec::Vec;
 
@@ -29,6 +31,8 @@ const QUIET_MEANS: u64 = 16;
 const FILLED: (u128, u128) = (85, 100);
 /// More at once are tried further while they move so many times as much: less is noise.
 const GAIN: (u128, u128) = (105, 100);
+/// Unbounded learning multiplies the constraint by this, in thousandths.
+const DOUBLE: u32 = 2000;
 /// After so many epochs that were given up a function without a registry learns no more.
 pub(crate) const ABANDONED_MAX: u32 = 3;
 
@@ -139,6 +143,12 @@ pub(crate) fn most(ground: &Ground, constraint: u64) -> u32 {
     u32::try_from(fit).unwrap_or(u32::MAX).min(ground.slots).max(1)
 }
 
+/// What tasks would move in their mean time at the bandwidth that they are granted. It does not grow
+/// if doubling the constraint halves the time.
+fn bytes_at(entry: &Entry) -> u128 {
+    u128::from(entry.mean_ns) * u128::from(entry.constraint)
+}
+
 impl Learner {
     pub(crate) fn new(bounds: Option<Bounds>, registry: Registry) -> Learner {
         let first = registry.entries().first().map(|entry| entry.constraint);
@@ -168,9 +178,8 @@ impl Learner {
     /// The constraint to try after the epoch of one came to `measured`, if there is one that the
     /// layer can grant.
     fn next_constraint(&self, ground: &Ground, constraint: u64, measured: u64) -> Option<u64> {
-        let Some(Bounds { max, delta_permille, .. }) = self.bounds else {
-            return measured.checked_mul(2).filter(|next| *next <= ground.bandwidth);
-        };
+        let (max, delta_permille) =
+            self.bounds.map_or((u64::MAX, DOUBLE), |bounds| (bounds.max, bounds.delta_permille));
         let mut next = constraint;
         while next <= measured {
             let product = u128::from(next) * u128::from(delta_permille) / 1000;
@@ -296,7 +305,7 @@ impl Learner {
             self.untried = Some(tried);
         }
         let goes_on = match (self.bounds, self.epochs.last()) {
-            (None, Some(before)) => entry.mean_ns <= before.mean_ns.saturating_sub(entry.mean_ns),
+            (None, Some(before)) => bytes_at(&entry) <= bytes_at(before),
             _ => true,
         };
         self.epochs.push(entry);

@@ -304,14 +304,12 @@ fn rules(told: &Told) -> Result<(), Fault> {
             continue;
         }
         let row = before.filter(|_| !grew);
-        let above = |before: &Entry| match bounds {
-            None => epoch.constraint >= before.constraint * 2,
-            Some(_) => epoch.constraint > before.constraint,
-        };
-        if grew || !row.is_none_or(above) {
-            return fault("a constraint is not far enough above the one before");
+        if grew || !row.is_none_or(|before| epoch.constraint > before.constraint) {
+            return fault("a constraint is not above the one before");
         }
-        let halved = row.is_none_or(|before| epoch.mean_ns * 2 <= before.mean_ns);
+        // Half of the time for a double constraint, and as much for others.
+        let moves = |entry: &Entry| u128::from(entry.mean_ns) * u128::from(entry.constraint);
+        let halved = row.is_none_or(|before| moves(epoch) <= moves(before));
         kept.extend((bounds.is_some() || halved).then_some(*epoch));
         let next = told.epochs.get(at + 1);
         if bounds.is_none()
