@@ -143,8 +143,8 @@ pub(crate) fn most(ground: &Ground, constraint: u64) -> u32 {
     u32::try_from(fit).unwrap_or(u32::MAX).min(ground.slots).max(1)
 }
 
-/// What tasks would move in their mean time at the bandwidth that they are granted. It does not grow
-/// if doubling the constraint halves the time.
+/// What tasks would move in their mean time at the bandwidth that they are granted. It does not
+/// grow if doubling the constraint halves the time.
 fn bytes_at(entry: &Entry) -> u128 {
     u128::from(entry.mean_ns) * u128::from(entry.constraint)
 }

@@ -304,7 +304,7 @@ fn rules(told: &Told) -> Result<(), Fault> {
             continue;
         }
         let row = before.filter(|_| !grew);
-        if grew || !row.is_none_or(|before| epoch.constraint > before.constraint) {
+        if grew || row.is_some_and(|before| epoch.constraint <= before.constraint) {
             return fault("a constraint is not above the one before");
         }
         // Half of the time for a double constraint, and as much for others.
