@@ -12,8 +12,8 @@
 //! about as many as the constraint lets run: such an epoch (not *filled*) is registered under the
 //! constraint for as many as there were, and the row goes on above that, with the constraints that
 //! it would have had anyway. From one that is not the double of the one before it goes on if the
-//! mean time is at most as much shorter as the constraint is higher: half, for double. When so many
-//! wait at last that twice as many could run, one more epoch tries that, and so on while it gains.
+//! mean time falls at least as much as the constraint rises: to half, for double. When so many wait
+//! at last that twice as many could run, one more epoch tries that, and so on while it gains.
 
 use alloc::vec::Vec;
 
