@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::mem::take;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Once;
@@ -35,40 +36,64 @@ pub const LINGER_NS: u64 = 100_000;
 /// wake-ups in it: the next one is worth lingering for.
 pub const SHORT_WAIT_NS: u64 = 4 * LINGER_NS;
 
+/// After a yield that should have been a sleep so many waits in a row have to be short.
+const SHORT_WAITS_AFTER_LONG_YIELD: u32 = 16;
+
 /// Whether a side lingers before it sleeps: only while its waits are short. What one wait was
 /// like is the best that is known of the next one; between long tasks nobody burns a processor.
 #[derive(Debug)]
 pub struct Linger {
-    waits_are_short: bool,
+    /// So many of the last waits in a row were short.
+    short_waits: u32,
+    /// So many have to be, for it to linger.
+    wanted: u32,
+    /// How long others kept the processor that it last lent them while it lingered.
+    lent_ns: u64,
 }
 
 impl Default for Linger {
     fn default() -> Self {
-        Self { waits_are_short: true }
+        Self { short_waits: 1, wanted: 1, lent_ns: 0 }
     }
 }
 
 impl Linger {
     /// Whether it would linger now.
     pub fn is_worth_it(&self) -> bool {
-        self.waits_are_short
+        self.short_waits >= self.wanted
     }
 
     /// Looks for `something` for a little while before the caller sleeps, and lets every other
     /// thread that wants the processor have it. Whether it came.
     pub fn linger(&mut self, mut something: impl FnMut() -> bool) -> bool {
-        if !self.waits_are_short {
+        if !self.is_worth_it() {
             return false;
         }
-        let until = now_ns() + LINGER_NS;
+        let mut now = now_ns();
+        let until = now + LINGER_NS;
         loop {
             if something() {
                 return true;
             }
-            if now_ns() >= until {
+            if now >= until {
                 return false;
             }
             std::thread::yield_now();
+            let back = now_ns();
+            (self.lent_ns, now) = (back - now, back);
+        }
+    }
+
+    /// Learns from how much there was to do after it lingered (nothing, if it did not).
+    ///
+    /// Who yields gets the processor back when a computation has had its turn, some milliseconds;
+    /// who sleeps gets it when something comes. If all that came meanwhile would have cost less in
+    /// wake-ups, sleeping is better until many waits in a row were short.
+    pub fn served(&mut self, things: usize) {
+        let lent_ns = take(&mut self.lent_ns);
+        let woken_ns = (things as u64).saturating_mul(LINGER_NS);
+        if things > 0 && lent_ns > SHORT_WAIT_NS && lent_ns > woken_ns {
+            (self.short_waits, self.wanted) = (0, SHORT_WAITS_AFTER_LONG_YIELD);
         }
     }
 
@@ -76,8 +101,15 @@ impl Linger {
     pub fn sleep<T>(&mut self, sleep: impl FnOnce() -> T) -> T {
         let began = now_ns();
         let result = sleep();
-        self.waits_are_short = now_ns() - began <= SHORT_WAIT_NS;
+        self.slept(now_ns() - began);
         result
+    }
+
+    fn slept(&mut self, ns: u64) {
+        self.short_waits = if ns <= SHORT_WAIT_NS { self.short_waits.saturating_add(1) } else { 0 };
+        if self.is_worth_it() {
+            self.wanted = 1;
+        }
     }
 }
 
@@ -236,4 +268,61 @@ pub fn forks() -> u64 {
         unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
     });
     FORKS.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Linger, LINGER_NS, SHORT_WAITS_AFTER_LONG_YIELD, SHORT_WAIT_NS};
+
+    const TURN_NS: u64 = 4_000_000;
+
+    fn lent(ns: u64, things: usize) -> Linger {
+        let mut linger = Linger { lent_ns: ns, ..Linger::default() };
+        linger.served(things);
+        linger
+    }
+
+    #[test]
+    fn it_lingers_again_after_one_short_wait() {
+        let mut linger = Linger::default();
+        assert!(linger.is_worth_it());
+        linger.slept(SHORT_WAIT_NS + 1);
+        assert!(!linger.is_worth_it());
+        assert!(!linger.linger(|| panic!("it does not look")));
+        linger.slept(SHORT_WAIT_NS);
+        assert!(linger.is_worth_it());
+        assert!(linger.linger(|| true));
+    }
+
+    #[test]
+    fn after_a_yield_that_should_have_been_a_sleep_it_lingers_after_many_short_waits_in_a_row() {
+        let mut linger = lent(TURN_NS, 1);
+        for _ in 1..SHORT_WAITS_AFTER_LONG_YIELD {
+            linger.slept(0);
+        }
+        assert!(!linger.is_worth_it());
+        linger.slept(TURN_NS);
+        for _ in 0..SHORT_WAITS_AFTER_LONG_YIELD {
+            assert!(!linger.is_worth_it());
+            linger.slept(0);
+        }
+        assert!(linger.is_worth_it());
+    }
+
+    #[test]
+    fn a_yield_was_right_if_it_was_short_or_gathered_more_than_wake_ups_would_have_cost() {
+        let many = (TURN_NS / LINGER_NS) as usize;
+        assert!(lent(TURN_NS, many).is_worth_it());
+        assert!(!lent(TURN_NS, many - 1).is_worth_it());
+        assert!(lent(TURN_NS, 0).is_worth_it(), "nothing waited");
+        assert!(lent(SHORT_WAIT_NS, 1).is_worth_it());
+    }
+
+    #[test]
+    fn what_it_learns_of_a_yield_it_learns_once() {
+        let mut linger = Linger { lent_ns: TURN_NS, ..Linger::default() };
+        linger.served(0);
+        linger.served(1);
+        assert!(linger.is_worth_it());
+    }
 }

@@ -38,26 +38,32 @@ pub(super) struct Ran {
 type Nonsense = &'static str;
 
 impl State {
-    /// Takes what the workers have reported; `true`: there may be more.
-    pub(super) fn receive_all(&mut self, shared: &Arc<Shared>, buffer: &mut Vec<u8>) -> bool {
+    /// Takes what the workers have reported: how many records, and whether there may be more.
+    pub(super) fn receive_all(
+        &mut self,
+        shared: &Arc<Shared>,
+        buffer: &mut Vec<u8>,
+    ) -> (usize, bool) {
         let told = self.workers.all.iter().filter(|(_, worker)| worker.process.may_have_reported());
         let executors: SmallVec<[u32; 16]> = told.map(|(executor, _)| *executor).collect();
-        let mut more = false;
+        let (mut records, mut more) = (0, false);
         for executor in executors {
-            more |= self.receive(shared, executor, TURN_RECORDS, buffer);
+            let taken = self.receive(shared, executor, TURN_RECORDS, buffer);
+            records += taken;
+            more |= taken == TURN_RECORDS;
         }
-        more
+        (records, more)
     }
 
-    /// Takes what one worker has reported, at most `max` records; `true`: there may be more.
+    /// Takes what one worker has reported, at most `max` records, and returns how many.
     pub(super) fn receive(
         &mut self,
         shared: &Arc<Shared>,
         executor: u32,
         max: usize,
         buffer: &mut Vec<u8>,
-    ) -> bool {
-        let Some(mut worker) = self.workers.all.remove(&executor) else { return false };
+    ) -> usize {
+        let Some(mut worker) = self.workers.all.remove(&executor) else { return 0 };
         let mut taken = 0;
         while taken < max {
             let nonsense = match worker.process.receive(buffer) {
@@ -85,7 +91,7 @@ impl State {
         if taken > 0 {
             self.carry_out(shared);
         }
-        taken == max
+        taken
     }
 
     fn report(

@@ -41,6 +41,8 @@ struct Runtime<'a> {
 
 /// What a turn found.
 struct Turn {
+    /// So many reports of workers.
+    records: usize,
     /// There may be more to do at once.
     more: bool,
     /// A worker has something to report soon.
@@ -135,6 +137,7 @@ impl Runtime<'_> {
                 self.replace()?;
             }
             let turn = self.turn()?;
+            linger.served(turn.records);
             starts = turn.starts;
             self.shared.live_store().trim();
             let woken = || self.shared.woken.load(Ordering::Acquire);
@@ -175,7 +178,7 @@ impl Runtime<'_> {
         let turn = self.shared.guarded(&mut state, |shared, state| {
             let forgotten = shared.forget_dropped(state, FORGET_BATCH);
             state.carry_out(shared);
-            let more = state.receive_all(shared, buffer);
+            let (records, more) = state.receive_all(shared, buffer);
             let now = exec::now_ns();
             if state.sched.next_deadline().is_some_and(|at| at <= now) {
                 state.sched.handle(now, Event::Tick, &mut state.out);
@@ -188,7 +191,7 @@ impl Runtime<'_> {
             let starts = state.workers.wants_thread();
             let more = more || !forgotten || starts;
             let expecting = state.workers.all.values().any(|worker| worker.is_busy());
-            Turn { more, expecting, until, starts }
+            Turn { records, more, expecting, until, starts }
         });
         // The others had to wait for all of this.
         MutexGuard::unlock_fair(state);
@@ -208,7 +211,7 @@ impl Runtime<'_> {
             let buffer = &mut self.buffer;
             let mut state = self.shared.state.lock();
             let died = self.shared.guarded(&mut state, |shared, state| {
-                while state.receive(shared, executor.0, usize::MAX, buffer) {}
+                state.receive(shared, executor.0, usize::MAX, buffer);
                 let worker = state.workers.all.get_mut(&executor.0);
                 let exit = worker.and_then(|worker| worker.process.reap());
                 let died = state.worker_died(&Death { executor, oom_kills, exit });
