@@ -157,7 +157,9 @@ class Bench:
         )  # fmt: skip
         parts = measure.PARTS if contender == LAZY else ()
         names = (work.name, *(f"{work.name}:{part}" for part in parts))
-        most = WORK_MAX if work.is_largest and contender != RAY else LONG_MAX
+        most = LONG_MAX
+        if work.is_largest and contender != RAY:
+            most = WORK_MAX if work.layer == LAYERS[0] else SHORT
         return Run(contender, arguments, names, TIMEOUT_S, repetitions_max=most)
 
     def timelines(self) -> list[Path]:
