@@ -34,7 +34,7 @@ LAYERS = ("congested", "flat", "disk")
 def _grayscott(quick: bool) -> Application:
     if quick:
         return GrayScott(GrayScottShape(steps=96))
-    return GrayScott(GrayScottShape(slabs=8, steps=960, every=12))
+    return GrayScott(GrayScottShape(slabs=8, steps=2400, every=12))
 
 
 def _kmeans(iterations: int) -> Callable[[bool], Application]:
@@ -51,7 +51,7 @@ def _hmmer(quick: bool) -> Application:
 
 
 def _variants(quick: bool) -> Application:
-    return Variants(24) if quick else Variants(480, 0.3)
+    return Variants(24) if quick else Variants(960, 0.15)
 
 
 APPLICATIONS: dict[str, Callable[[bool], Application]] = {
