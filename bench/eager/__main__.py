@@ -38,7 +38,7 @@ from bench.eager.cases import (
 
 TIMEOUT_S = 300.0
 SHORT = 21
-"""Repetitions of what is short: one process or the other is off by a tenth, for its whole life."""
+"""Repetitions of what is short or gains little: a process is off by a tenth for its whole life."""
 WORK_MAX = 7
 """Repetitions of applications at their largest size: seconds each, and two per cent count."""
 LONG_MAX = 3
@@ -57,7 +57,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--out", type=Path, default=Path("out/bench"), metavar="FOLDER")
     add("--quick", action="store_true", help="small inputs, 2 repetitions, without ray")
-    often = f"default {SHORT}, of applications {WORK_MAX}, of what takes long {LONG_MAX}; quick: 2"
+    often = (
+        f"default {SHORT}, of applications on a limited layer {WORK_MAX}, of what takes long "
+        f"{LONG_MAX}; quick: 2"
+    )
     add("--repetitions", type=int, metavar="N", help=often)
     add("--seconds", type=float, help="a small case is repeated so long; default 0.5, quick 0.05")
     add("--workers", type=int, default=machine.cores(), help="default: processors")
