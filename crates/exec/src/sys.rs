@@ -76,6 +76,7 @@ impl Linger {
                 return true;
             }
             if now >= until {
+                self.lent_ns = 0; // whatever comes now has not waited for the processor
                 return false;
             }
             std::thread::yield_now();
@@ -272,7 +273,7 @@ pub fn forks() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Linger, LINGER_NS, SHORT_WAITS_AFTER_LONG_YIELD, SHORT_WAIT_NS};
+    use super::{now_ns, Linger, LINGER_NS, SHORT_WAITS_AFTER_LONG_YIELD, SHORT_WAIT_NS};
 
     const TURN_NS: u64 = 4_000_000;
 
@@ -322,6 +323,19 @@ mod tests {
     fn what_it_learns_of_a_yield_it_learns_once() {
         let mut linger = Linger { lent_ns: TURN_NS, ..Linger::default() };
         linger.served(0);
+        linger.served(1);
+        assert!(linger.is_worth_it());
+    }
+
+    #[test]
+    fn what_wakes_it_did_not_wait_for_a_yield_after_which_there_was_nothing() {
+        let mut linger = Linger::default();
+        let long_after = now_ns() + 2 * SHORT_WAIT_NS;
+        let looks_long = || {
+            while now_ns() < long_after {}
+            false
+        };
+        assert!(!linger.linger(looks_long));
         linger.served(1);
         assert!(linger.is_worth_it());
     }
