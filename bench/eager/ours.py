@@ -39,7 +39,11 @@ def once(contender: str, case: Overhead) -> float:
     started = time.perf_counter()
     produce = producer(contender, case.returns)
     sources = [produce(case.returns, case.integers) for _ in range(case.producers)]
-    ends = [take(value) for value in in_turns(sources)]
+    ends: Iterable[Any]
+    if contender == STREAM:
+        ends = in_turns([source.map(take) for source in sources])
+    else:
+        ends = [take(value) for value in in_turns(sources)]
     for end in ends:
         end.result()
     return time.perf_counter() - started

@@ -68,6 +68,34 @@ def spawn(
         _native.slots_close()
 
 
+def mapped(
+    stream: _native.Stream,
+    following: Future[Any],
+    task: Task[Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    ahead: int,
+) -> bool:
+    """Have the scheduler call `task(value, *args, **kwargs)` for each value of a stream.
+
+    `following` is the future of the next one. False, and nothing was done: the program has to,
+    because there is more to do for each call than to name the value.
+    """
+    session = _context.current or _context.session()
+    if session is None or task.table.directed or task.options.buffer is not None:
+        return False
+    args = (following, *args)
+    table = task.table
+    if kwargs or not table.least <= len(args) <= table.most:
+        table.check(args, kwargs)
+    _native.slots_open()
+    try:
+        packed = _packed(session, task, (args, kwargs))
+        return session.native.map(stream, following, task.number_in(session), packed, ahead)
+    finally:
+        _native.slots_close()
+
+
 def _is_inside(call: tuple[Any, Any]) -> bool:
     return any(isinstance(one, serial.Place) and one.inside for one in call[0])
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
-from alongside import _native, errors, releasing
+from alongside import _native, calls, errors, releasing
 from alongside.future import DONE, Future
+from alongside.results import ByEvents, InOrder, Program, Results, Scheduler
 
 if TYPE_CHECKING:
     from alongside.task import Task
 
 T = TypeVar("T")
-MAP_AHEAD = 16
-"""Calls by which `map` is ahead where `buffer=` is not given."""
 
 
 class Stream(Generic[T]):
@@ -39,8 +37,10 @@ class Stream(Generic[T]):
         self._native = native
         self._cancelled = False
         self._cut = False
+        self._mapped = False
         self._lock = threading.Lock()
-        self.buffer = buffer or MAP_AHEAD
+        self.buffer = buffer
+        """By how many values the producer may be ahead; 0: as the runtime sees fit."""
 
     @property
     def name(self) -> str:
@@ -89,14 +89,28 @@ class Stream(Generic[T]):
             await future.settled()
 
     def map(self, task: Task[Any], /, *args: Any, ordered: bool = True, **kwargs: Any) -> Results:
-        """Call `task(value, *args, **kwargs)` for each value, while the results are iterated over.
+        """Call `task(value, *args, **kwargs)` for each value, as soon as that is there.
 
         Gives an iterator (also for `async for`) over the futures of the results, which are done:
         in the order of the values, or with `ordered=False` in the order in which they are done.
-        While it waits it calls the task for further values, for at most `buffer=` of them (16 by
-        default) that it has not given back. Use a stream by `map` or by itself, not both.
+        There are at most `buffer=` calls (16 by default) whose results it has not given back. The
+        scheduler calls, with the other arguments as they are now; if they contain futures or
+        objects that tasks change, or the task has directed parameters, the iterator calls while
+        somebody waits for it. Use a stream by `map` or by itself, not both.
         """
-        return Results(self, lambda value: task(value, *args, **kwargs), ordered)
+        from alongside.task import Task
+
+        with self._lock:
+            self._refuse_mapped()
+            following = None if self._cancelled or not isinstance(task, Task) else self._next
+            if following is not None and calls.mapped(
+                self._native, following, task, args, kwargs, self.buffer
+            ):
+                self._next, self._mapped = None, True
+                alone = Scheduler(self, self._native, following, (task, args, kwargs))
+                return InOrder(self, alone) if ordered else ByEvents(self, alone, ordered)
+        caller = Program(self, lambda value: task(value, *args, **kwargs))
+        return ByEvents(self, caller, ordered)
 
     def cancel(self) -> None:
         """Want no more: the producer ends at its next `yield`, or does not begin."""
@@ -109,11 +123,19 @@ class Stream(Generic[T]):
 
     def awaited(self) -> Future[T]:
         """The future of the next value. The program is done with the last one."""
+        self._refuse_mapped()
         if self._next is None:
             self._over()
         if not self._next.done():
             self._native.come()
         return self._next
+
+    def _refuse_mapped(self) -> None:
+        if self._mapped and not self._cancelled:
+            raise RuntimeError(
+                f"the values of the stream of task {self.name!r} go to the task that it was mapped "
+                "to: iterate over what map() gave"
+            )
 
     def _take(self, future: Future[T]) -> Future[T]:
         """The value of this future, which is done, or the end."""
@@ -121,11 +143,15 @@ class Stream(Generic[T]):
             self._over()
         self._next = self._native.take(future)
         if self._next is None:
-            if future.state() != DONE:
-                future.result()
-            self._cut = self._native.closed()
-            self._over()
+            self.ends(future)
         return future
+
+    def ends(self, last: Future[T] | None) -> NoReturn:
+        """Raises why there are no more values; `last` is what would have been the next one."""
+        if last is not None and last.state() != DONE:
+            last.result()
+        self._cut = self._native.closed()
+        self._over()
 
     def _over(self) -> NoReturn:
         self._next = None
@@ -146,107 +172,6 @@ class Stream(Generic[T]):
     def __repr__(self) -> str:
         word = "cancelled" if self._cancelled else "over" if self._next is None else "open"
         return f"<Stream {self.name} {word}>"
-
-
-class Events:
-    """What happened since the last look, and somebody to wake. Knows nobody who looks."""
-
-    def __init__(self) -> None:
-        self.done: deque[Future[Any]] = deque()
-        self.happened = threading.Event()
-        self.wake: Callable[[], object] | None = None
-
-    def add(self, future: Future[Any]) -> None:
-        """A future is done."""
-        self.done.append(future)
-        self.tell(future)
-
-    def tell(self, _: object) -> None:
-        """Something happened."""
-        self.happened.set()
-        wake = self.wake
-        if wake is not None:
-            wake()
-
-
-class Results:
-    """The results of a task that is called for each value of a stream; see `Stream.map`."""
-
-    def __init__(self, source: Stream[Any], call: Callable[[Any], Any], ordered: bool) -> None:
-        self._source = source
-        self._call = call
-        self._ordered = ordered
-        self._events = Events()
-        self._pending: dict[int, Future[Any]] = {}
-        self._announced: Future[Any] | None = None
-        self._end: Exception | None = None
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Future[Any]:
-        while True:
-            self._events.happened.clear()
-            future = self._step()
-            if future is not None:
-                return future
-            self._events.happened.wait()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Future[Any]:
-        import asyncio
-
-        loop, woken = asyncio.get_running_loop(), asyncio.Event()
-        self._events.wake = lambda: loop.call_soon_threadsafe(woken.set)
-        try:
-            while True:
-                woken.clear()
-                try:
-                    future = self._step()
-                except StopIteration:
-                    raise StopAsyncIteration from None
-                if future is not None:
-                    return future
-                await woken.wait()
-        finally:
-            self._events.wake = None
-
-    def cancel(self) -> None:
-        """Cancel the stream, and the calls whose bodies have not begun."""
-        self._source.cancel()
-        for future in self._pending.values():
-            future.cancel()
-
-    def _step(self) -> Future[Any] | None:
-        """Calls the task for what has come. The next result, or None: nothing is there yet."""
-        while self._end is None and len(self._pending) < self._source.buffer:
-            try:
-                if not self._has_come():
-                    break
-                result = self._call(self._source.next())
-            except Exception as error:  # raised after the results that are under way
-                self._end = error
-                break
-            self._pending[result.key] = result
-            result.add_done_callback(self._events.tell if self._ordered else self._events.add)
-        future = next(iter(self._pending.values()), None)
-        if not self._ordered:
-            future = self._events.done.popleft() if self._events.done else None
-        if future is not None and future.done():
-            return self._pending.pop(future.key)
-        if self._end is not None and not self._pending:
-            raise self._end
-        return None
-
-    def _has_come(self) -> bool:
-        """Whether the stream has a value, or is over; else it is told when it has."""
-        awaited = self._source.awaited()
-        if not awaited.done() and awaited is not self._announced:
-            self._announced = awaited
-            awaited.add_done_callback(self._events.tell)
-        return awaited.done()
 
 
 class InlineStream(Stream[T]):

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::ffi::{CString, OsString};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pyo3::exceptions::{PyOSError, PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyList, PyTuple};
 use runtime::{
-    block, parse_tuning, Builtin, Call, Constraint, DatumId, FileUse, FunctionSpec, GraphEnd, Kind,
-    OnFailure, Options, Overrides, PathKind, PolicyKind, Spawned, StartError, StreamBuffer, Tuning,
-    Value, WaitEnd, WaitFor,
+    block, parse_tuning, Ahead, Builtin, Call, Constraint, DatumId, FileUse, FunctionSpec,
+    GraphEnd, Input, Kind, OnFailure, Options, Overrides, PathKind, PolicyKind, Spawned,
+    StartError, StreamBuffer, Template, Tuning, Value, WaitEnd, WaitFor,
 };
 
 use crate::buffer::{Given, COPY_BYTES_DETACHED_MIN};
@@ -248,7 +249,8 @@ impl Session {
         }
         if let Some(inner) = stream {
             let future_type = self.future_type.clone_ref(py);
-            let stream = Stream { inner, session: self.number, name, future_type };
+            let (session, mapped) = (self.number, OnceLock::new());
+            let stream = Stream { inner, session, name, future_type, mapped };
             let first = futures.pop().ok_or_else(|| errors::session("a stream has a future"))?;
             return Ok((first, stream).into_pyobject(py)?.into_any());
         }
@@ -256,6 +258,35 @@ impl Session {
             return futures.pop().ok_or_else(|| errors::session("a task without a future"));
         }
         Ok(PyTuple::new(py, futures)?.into_any())
+    }
+
+    /// Has a function called for each value of a stream from now on, `following` being the future
+    /// of the next one, with arguments that were pickled with that: ahead of the program by so many
+    /// calls (0: as the runtime sees fit). False, and nothing was done: the call has other inputs,
+    /// too, or the function does not give one value.
+    fn map(
+        &self,
+        py: Python<'_>,
+        stream: &Stream,
+        following: &Handle,
+        function: u64,
+        packed: (PyBackedBytes, Bound<'_, PyList>),
+        ahead: u32,
+    ) -> PyResult<bool> {
+        let inputs = slots::take();
+        let [Input::Handle(input)] = &inputs[..] else { return Ok(false) };
+        let next = following.inner();
+        if input.key() != next.key() || stream.session != self.number {
+            return Ok(false);
+        }
+        let Some((name, _)) = self.named(function) else { return Ok(false) };
+        let template = Template { function, arguments: self.encode(py, &packed.0, &packed.1)? };
+        let ahead = if ahead == 0 { Ahead::Automatic } else { Ahead::Calls(ahead) };
+        let begun = stream.inner.map(template, ahead, next).map_err(errors::session)?;
+        if begun {
+            let _ = stream.mapped.set(name);
+        }
+        Ok(begun)
     }
 
     /// Stores a value. Gives a future that is done.

@@ -57,8 +57,8 @@ pub use sched::{
 };
 pub use session::Session;
 pub use shell::{
-    Builtin, Call, FileUse, FunctionSpec, Input, Overrides, SessionError, SpawnError, Spawned,
-    StartError, Stream, StreamBuffer,
+    Ahead, Builtin, Call, FileUse, FunctionSpec, Input, Mapped, Overrides, SessionError,
+    SpawnError, Spawned, StartError, Stream, StreamBuffer, Template,
 };
 pub use statistics::{FunctionStatistics, Statistics};
 pub use storage::{LayerSpec, Scope, Storage, StorageError};

@@ -103,6 +103,11 @@ impl StreamAccount {
         self.over
     }
 
+    /// Whether there is a value to take.
+    pub fn has_value(&self) -> bool {
+        !self.closed && self.taken < self.made
+    }
+
     /// Whether its producer waits for its consumers.
     pub fn is_stalled(&self) -> bool {
         self.stalled
@@ -150,7 +155,7 @@ impl StreamAccount {
 
     /// The program takes the next value. `false`: there is none to take.
     pub fn take(&mut self) -> bool {
-        let takes = !self.closed && self.taken < self.made;
+        let takes = self.has_value();
         self.taken += u64::from(takes);
         self.in_hand |= takes;
         takes

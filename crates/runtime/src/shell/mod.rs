@@ -15,6 +15,7 @@
 mod builtin;
 mod carry;
 mod drop_queue;
+mod mapping;
 mod moves;
 mod outage;
 mod receive;
@@ -49,6 +50,7 @@ use crate::store::Store;
 
 pub use builtin::Builtin;
 use drop_queue::DropQueue;
+pub use mapping::{Ahead, Mapped, Template};
 pub(crate) use start::start;
 pub use start::StartError;
 pub(crate) use state::State;

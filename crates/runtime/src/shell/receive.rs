@@ -127,7 +127,8 @@ impl State {
             }
             FromWorker::Yielded { task, attempt, number, blob } => {
                 let value = take_value(worker, &blob)?;
-                return self.yielded(worker, TaskId::from_bits(task), attempt, number, value);
+                let id = TaskId::from_bits(task);
+                return self.yielded(shared, worker, id, attempt, number, value);
             }
             FromWorker::Stalled { task, attempt, granted, since_ns, until_ns, .. } => {
                 let busy = Some((worker.kind, worker.busy_since_ns));

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use exec::wire::{Credit, Price, ToWorker};
 use sched::{Event, ExecutorId, Feed, StreamAccount, TaskId, VersionId};
 
+use super::mapping::Mapping;
 use super::state::{Standing, State, Version};
 use super::workers::Worker;
 use super::{SessionError, Shared};
@@ -42,16 +43,19 @@ impl StreamBuffer {
 /// What is kept of a stream until the program lets go of it and its producer is over.
 #[derive(Debug)]
 pub(crate) struct Producer {
-    account: StreamAccount,
+    pub(super) account: StreamAccount,
     price: Price,
     /// The versions after the one that the program waits for, each named once.
-    ahead: VecDeque<VersionId>,
+    pub(super) ahead: VecDeque<VersionId>,
+    /// The calls that are made for its values without the program.
+    pub(super) mapping: Option<Mapping>,
 }
 
 impl Producer {
     fn new(buffer: StreamBuffer) -> Producer {
         let (budget, price) = buffer.budget();
-        Producer { account: StreamAccount::new(budget), price, ahead: VecDeque::new() }
+        let account = StreamAccount::new(budget);
+        Producer { account, price, ahead: VecDeque::new(), mapping: None }
     }
 
     fn credit(&self) -> Credit {
@@ -97,6 +101,7 @@ impl State {
     /// A producer handed over its next value.
     pub(super) fn yielded(
         &mut self,
+        shared: &Arc<Shared>,
         worker: &Worker,
         id: TaskId,
         attempt: u32,
@@ -128,6 +133,7 @@ impl State {
             self.sched.handle(exec::now_ns(), forget, &mut self.out);
         } else {
             stream.ahead.push_back(next);
+            self.call_for_values(shared, id);
         }
         self.look_at_stream(id);
         Ok(())
@@ -165,7 +171,7 @@ impl State {
     }
 
     /// Lets the producer of a stream go on if its consumers have used values up.
-    fn feed(&mut self, id: TaskId) {
+    pub(super) fn feed(&mut self, id: TaskId) {
         let Some(stream) = self.streams.get_mut(&id.to_bits()) else { return };
         let idle = self.sched.has_idle();
         match stream.account.feed(idle, |version| self.sched.readers(version)) {
@@ -223,7 +229,7 @@ impl State {
 
     /// The program comes for the next value: it will not use the last one any more, except by the
     /// tasks that it has called.
-    fn come_to(&mut self, id: TaskId) {
+    pub(super) fn come_to(&mut self, id: TaskId) {
         if let Some(stream) = self.streams.get_mut(&id.to_bits()) {
             stream.account.come();
             self.feed(id);
@@ -238,7 +244,8 @@ impl State {
             return;
         }
         let now = exec::now_ns();
-        for version in std::mem::take(&mut stream.ahead) {
+        let mapped = stream.mapping.take().into_iter().flat_map(Mapping::into_names);
+        for version in std::mem::take(&mut stream.ahead).into_iter().chain(mapped) {
             self.sched.handle(now, Event::Forget { version }, &mut self.out);
         }
         if stream.account.is_over() {
@@ -287,6 +294,14 @@ impl fmt::Debug for Stream {
 impl Stream {
     pub(super) fn new(task: TaskId, shared: &Arc<Shared>) -> Stream {
         Stream { task, shared: Arc::clone(shared) }
+    }
+
+    pub(super) fn task(&self) -> TaskId {
+        self.task
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// The program comes for the next value, and is done with the last one but for the tasks that

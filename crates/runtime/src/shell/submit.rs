@@ -163,6 +163,14 @@ impl fmt::Display for SpawnError {
 
 impl std::error::Error for SpawnError {}
 
+/// What became of a call.
+pub(super) struct Submitted {
+    pub(super) task: TaskId,
+    /// The versions that it will return, each named once.
+    pub(super) outputs: SmallVec<[VersionId; 2]>,
+    buffer: Option<StreamBuffer>,
+}
+
 impl State {
     /// Takes a function.
     pub(crate) fn add_function(&mut self, spec: FunctionSpec) -> u64 {
@@ -213,12 +221,27 @@ impl State {
         Handle::new(Arc::clone(core), id, task, Arc::clone(shared))
     }
 
-    /// Takes a call.
+    /// Takes a call of the program.
     pub(crate) fn spawn(
         &mut self,
         shared: &Arc<Shared>,
         call: Call,
     ) -> Result<Spawned, SpawnError> {
+        let Submitted { task, outputs, buffer } = self.submit(shared, call)?;
+        let returns = outputs.iter().map(|version| self.handle_of(shared, *version)).collect();
+        let stream = buffer.map(|buffer| {
+            self.open_stream(task, buffer);
+            Stream::new(task, shared)
+        });
+        Ok(Spawned { task, returns, stream })
+    }
+
+    /// Takes a call.
+    pub(super) fn submit(
+        &mut self,
+        shared: &Arc<Shared>,
+        call: Call,
+    ) -> Result<Submitted, SpawnError> {
         let spec = self.task_spec(shared, &call)?;
         let now = exec::now_ns();
         let renamed = call.overrides.name.clone();
@@ -264,13 +287,8 @@ impl State {
             record.amount = u64::from(kind.is_io());
         });
         self.add_versions(id, &taken.outputs);
-        let returned = &taken.outputs[..returns as usize];
-        let returns = returned.iter().map(|version| self.handle_of(shared, *version)).collect();
-        let stream = buffer.map(|buffer| {
-            self.open_stream(id, buffer);
-            Stream::new(id, shared)
-        });
-        Ok(Spawned { task: id, returns, stream })
+        let outputs = SmallVec::from_slice(&taken.outputs[..returns as usize]);
+        Ok(Submitted { task: id, outputs, buffer })
     }
 
     fn task_spec(&self, shared: &Arc<Shared>, call: &Call) -> Result<TaskSpec, SpawnError> {
