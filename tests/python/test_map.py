@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import signal
 
 import pytest
 
@@ -209,6 +210,24 @@ def test_a_producer_that_runs_again_has_each_value_called_once(narrow, tmp_path,
     assert [mailbox.receive() for _ in range(5)] == list("01234")
     nothing().result()
     assert mailbox.empty()
+
+
+def test_a_worker_that_is_killed_loses_no_result_and_doubles_none(session, tmp_path):
+    @al.task(returns=al.Stream, retries=3)
+    def again(count):
+        yield from range(count)
+
+    @al.task(retries=3)
+    def kills(value, folder):
+        mark = os.path.join(folder, f"mark-{value}")
+        if value in (7, 150) and not os.path.exists(mark):
+            open(mark, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return value
+
+    results = [future.result() for future in again(300).map(kills, str(tmp_path))]
+    assert results == list(range(300))
+    assert {"mark-7", "mark-150"} <= set(os.listdir(tmp_path))
 
 
 @al.task(on_failure="cancel_dependents")
