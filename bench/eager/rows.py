@@ -80,9 +80,6 @@ def of_work(work: Work, samples: Samples) -> list[Row]:
     ideal = sample(samples, f"{work.name}:ideal", LAZY)
     goal = work.is_largest and work.layer == "hpc-node"
     total_max = applications.TOTAL_MAX[work.application] if goal else OVERHEAD_MAX
-    least = ratio(ideal, lazy)
-    if least is not None and least > total_max:
-        total_max = OVERHEAD_MAX  # not even the ideal overlap would gain so much
     total = _row(work.name, samples, work.name, (LAZY, RAY), total_max, OURS)
     over = ratio(eager, lazy)
     gained = "no figure" if over is None else significant(100 * (1 - over))

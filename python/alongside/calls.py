@@ -44,8 +44,7 @@ def spawn(
     With `builtin` the engine does it by itself, if it can.
     """
     table = task.table
-    if kwargs or not table.least <= len(args) <= table.most:
-        table.check(args, kwargs)
+    table.check(args, kwargs)
     files: Files = []
     _native.slots_open()
     try:
@@ -85,9 +84,7 @@ def mapped(
     if session is None or task.table.directed or task.options.buffer is not None:
         return False
     args = (following, *args)
-    table = task.table
-    if kwargs or not table.least <= len(args) <= table.most:
-        table.check(args, kwargs)
+    task.table.check(args, kwargs)
     _native.slots_open()
     try:
         packed = _packed(session, task, (args, kwargs))

@@ -48,7 +48,7 @@ class Table:
 
     def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Refuse a call that the function itself would refuse."""
-        if self.signature is not None:
+        if self.signature is not None and (kwargs or not self.least <= len(args) <= self.most):
             try:
                 self.signature.bind(*args, **kwargs)
             except TypeError as error:

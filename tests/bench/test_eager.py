@@ -100,15 +100,6 @@ def test_rows_tell_totals_gains_the_ideal_and_the_worst():
     assert missed == {*late, "release_1"}
 
 
-def test_a_gain_is_asked_for_where_the_ideal_allows_it():
-    measured = samples()
-    for ideal, target in ((6.4, 0.65), (6.6, 1.02)):
-        measured["warc"]["lazy"] = Sample((10.0,))
-        measured["warc:ideal"] = {"lazy": Sample((ideal,))}
-        found = {row.row: row for row in rows.all_rows(LISTED, [WORK], measured)}
-        assert found["warc"].target == target
-
-
 def test_a_ratio_is_that_of_the_runs_beside_each_other():
     ours, theirs = Sample((1.0, 3.0, 2.0)), Sample((2.0, 3.0, 1.0))
     assert rows.ratio(ours, theirs) == 1.0

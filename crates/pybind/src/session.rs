@@ -12,8 +12,8 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyList, PyTuple};
 use runtime::{
     block, parse_tuning, Ahead, Builtin, Call, Constraint, DatumId, FileUse, FunctionSpec,
-    GraphEnd, Input, Kind, OnFailure, Options, Overrides, PathKind, PolicyKind, Spawned,
-    StartError, StreamBuffer, Template, Tuning, Value, WaitEnd, WaitFor,
+    GraphEnd, Input, Kind, OnFailure, Options, Overrides, PathKind, PolicyKind, RepeatedCall,
+    Spawned, StartError, StreamBuffer, Tuning, Value, WaitEnd, WaitFor,
 };
 
 use crate::buffer::{Given, COPY_BYTES_DETACHED_MIN};
@@ -280,9 +280,9 @@ impl Session {
             return Ok(false);
         }
         let Some((name, _)) = self.named(function) else { return Ok(false) };
-        let template = Template { function, arguments: self.encode(py, &packed.0, &packed.1)? };
+        let repeated = RepeatedCall { function, arguments: self.encode(py, &packed.0, &packed.1)? };
         let ahead = if ahead == 0 { Ahead::Automatic } else { Ahead::Calls(ahead) };
-        let begun = stream.inner.map(template, ahead, next).map_err(errors::session)?;
+        let begun = stream.inner.map(repeated, ahead, next).map_err(errors::session)?;
         if begun {
             let _ = stream.mapped.set(name);
         }

@@ -57,8 +57,8 @@ pub use sched::{
 };
 pub use session::Session;
 pub use shell::{
-    Ahead, Builtin, Call, FileUse, FunctionSpec, Input, Mapped, Overrides, SessionError,
-    SpawnError, Spawned, StartError, Stream, StreamBuffer, Template,
+    Ahead, Builtin, Call, FileUse, FunctionSpec, Input, Mapped, Overrides, RepeatedCall,
+    SessionError, SpawnError, Spawned, StartError, Stream, StreamBuffer,
 };
 pub use statistics::{FunctionStatistics, Statistics};
 pub use storage::{LayerSpec, Scope, Storage, StorageError};

@@ -17,7 +17,7 @@ use crate::store::Value;
 
 /// The call that is made for each value.
 #[derive(Clone, Debug)]
-pub struct Template {
+pub struct RepeatedCall {
     /// Which function: one that gives one value.
     pub function: u64,
     /// Its arguments, with one place for the value.
@@ -65,7 +65,7 @@ pub struct Mapped {
 /// What is kept of the calls for a stream.
 #[derive(Debug)]
 pub(super) struct Mapping {
-    template: Template,
+    repeated: RepeatedCall,
     /// The version of the next value without a call. Named once here.
     next: VersionId,
     ahead: Ahead,
@@ -81,10 +81,10 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    fn new(template: Template, ahead: Ahead, next: VersionId) -> Mapping {
+    fn new(repeated: RepeatedCall, ahead: Ahead, next: VersionId) -> Mapping {
         let (results, unseen) = (VecDeque::new(), VecDeque::new());
         let (open, largest, refused) = (0, None, None);
-        Mapping { template, next, ahead, open, unseen, largest, results, refused }
+        Mapping { repeated, next, ahead, open, unseen, largest, results, refused }
     }
 
     /// Learns from the results that have come how large they are.
@@ -117,11 +117,11 @@ impl State {
         &mut self,
         shared: &Arc<Shared>,
         id: TaskId,
-        template: Template,
+        repeated: RepeatedCall,
         ahead: Ahead,
         next: VersionId,
     ) -> bool {
-        let function = self.functions.get(&template.function).map(|function| &function.spec);
+        let function = self.functions.get(&repeated.function).map(|function| &function.spec);
         if !function.is_some_and(|spec| spec.returns == 1 && spec.buffer.is_none()) {
             return false;
         }
@@ -129,7 +129,7 @@ impl State {
         if stream.mapping.is_some() || !self.sched.hold(next) {
             return false;
         }
-        stream.mapping = Some(Mapping::new(template, ahead, next));
+        stream.mapping = Some(Mapping::new(repeated, ahead, next));
         self.call_for_values(shared, id);
         self.come_to(id);
         true
@@ -138,7 +138,7 @@ impl State {
     /// Calls the function of a stream that has one for the values that are there, as far as the
     /// program wants.
     pub(super) fn call_for_values(&mut self, shared: &Arc<Shared>, id: TaskId) {
-        while let Some((value, Template { function, arguments })) = self.next_call(id) {
+        while let Some((value, RepeatedCall { function, arguments })) = self.next_call(id) {
             let inputs = vec![Input::Handle(self.handle_of(shared, value))];
             let (files, builtin, overrides) = (Vec::new(), None, Overrides::default());
             let call = Call { function, arguments, inputs, files, builtin, overrides };
@@ -157,7 +157,7 @@ impl State {
     }
 
     /// The next value that is to have a call, which takes its name over, and what to call.
-    fn next_call(&mut self, id: TaskId) -> Option<(VersionId, Template)> {
+    fn next_call(&mut self, id: TaskId) -> Option<(VersionId, RepeatedCall)> {
         let State { streams, versions, .. } = self;
         let stream = streams.get_mut(&id.to_bits())?;
         let mapping = stream.mapping.as_mut()?;
@@ -168,7 +168,7 @@ impl State {
         }
         mapping.open += 1;
         let after = stream.ahead.pop_front().expect("there is always a version to come");
-        Some((std::mem::replace(&mut mapping.next, after), mapping.template.clone()))
+        Some((std::mem::replace(&mut mapping.next, after), mapping.repeated.clone()))
     }
 
     /// Tells the program of the calls that were made, now that it has given back so many results.
@@ -218,15 +218,15 @@ impl Stream {
     /// The session ended, or the future is one of another session.
     pub fn map(
         &self,
-        template: Template,
+        repeated: RepeatedCall,
         ahead: Ahead,
         next: &Handle,
     ) -> Result<bool, SessionError> {
-        let (shared, task) = (self.shared(), self.task());
+        let (shared, task) = (&self.shared, self.task);
         if !next.belongs_to(shared) {
             return Err(SessionError("this future belongs to another session".into()));
         }
-        shared.with(|state| state.map_stream(shared, task, template, ahead, next.version()))
+        shared.with(|state| state.map_stream(shared, task, repeated, ahead, next.version()))
     }
 
     /// What there is to know of the calls, now that the program has given back so many more results
@@ -235,7 +235,7 @@ impl Stream {
     /// # Errors
     /// A call was refused, and there are no results before it; the session ended.
     pub fn mapped(&self, given_back: u32) -> Result<Mapped, SpawnError> {
-        let (shared, task) = (self.shared(), self.task());
+        let (shared, task) = (&self.shared, self.task);
         shared.with(|state| state.mapped(shared, task, given_back)).map_err(SpawnError::Session)?
     }
 }

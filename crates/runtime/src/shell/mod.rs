@@ -50,7 +50,7 @@ use crate::store::Store;
 
 pub use builtin::Builtin;
 use drop_queue::DropQueue;
-pub use mapping::{Ahead, Mapped, Template};
+pub use mapping::{Ahead, Mapped, RepeatedCall};
 pub(crate) use start::start;
 pub use start::StartError;
 pub(crate) use state::State;

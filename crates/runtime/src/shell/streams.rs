@@ -281,8 +281,8 @@ impl State {
 
 /// The stream of a task, as the program has it. Dropping it ends the producer.
 pub struct Stream {
-    task: TaskId,
-    shared: Arc<Shared>,
+    pub(super) task: TaskId,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl fmt::Debug for Stream {
@@ -294,14 +294,6 @@ impl fmt::Debug for Stream {
 impl Stream {
     pub(super) fn new(task: TaskId, shared: &Arc<Shared>) -> Stream {
         Stream { task, shared: Arc::clone(shared) }
-    }
-
-    pub(super) fn task(&self) -> TaskId {
-        self.task
-    }
-
-    pub(super) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
     }
 
     /// The program comes for the next value, and is done with the last one but for the tasks that
