@@ -217,8 +217,10 @@ typedef struct al_task {
 } al_task;
 
 /* Spawns a task. From inside a task: a child, without which its parent does not end; while more than
- * 1,024 tasks are not over, it runs some of those that wait for this thread before it returns, so
- * hold no lock that they take. From outside of tasks: while 1,048,576 tasks are not over, it waits
+ * 1,024 tasks are not over, it runs some of those that wait for this thread before it returns, and
+ * a task whose kind takes less than a microsecond may be run before it returns: hold no lock that
+ * they take, and leave nothing to the caller that their bodies wait for in other ways than by calls
+ * of this library. From outside of tasks: while 1,048,576 tasks are not over, it waits
  * until half of them are; what those wait for must not be left to the caller. -EINVAL: no body, a
  * NULL base, a reversed or empty span, too many dimensions, regions of one datum that
  * differ in dimensions, a task that uses overlapping regions twice with a write among them, what an

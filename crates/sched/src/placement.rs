@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use graph::TaskId;
 
-use crate::api::{Instruction, Kind, LayerId, NodeId};
+use crate::api::{ExecutorId, Instruction, Kind, LayerId, NodeId};
 use crate::policy::{Outlook, Place, Request, Room, Slot};
 use crate::record::Deadline;
 use crate::sched::Sched;
@@ -153,26 +153,35 @@ impl Sched {
 
     /// Sends a ready compute task to an executor of a node, if one takes it.
     fn send_compute(&mut self, node: usize, task: TaskId, out: &mut Vec<Instruction>) -> bool {
-        let record = self.record(task).expect("looked at above");
-        let estimate = self.functions.get(record.function.0 as usize).and_then(|f| f.mean_ns());
-        let alone = record.timeout.is_some();
-        let cpus = record.cpus.max(1);
-        let Some(executor) = self.executors.pick(node, cpus, estimate, alone) else {
-            return false;
-        };
-        let sent = Sent {
+        let sent = self.compute_sent(task);
+        let picked = self.executors.pick(node, sent.cpus, sent.estimate_ns, sent.alone);
+        let Some(executor) = picked else { return false };
+        self.send(task, Slot { executor, layer: None }, sent, out);
+        true
+    }
+
+    /// What an executor is to hold of a compute task.
+    fn compute_sent(&self, task: TaskId) -> Sent {
+        let record = self.record(task).expect("the caller knows that the task is live");
+        let function = self.functions.get(record.function.0 as usize);
+        Sent {
             task,
-            cpus,
-            estimate_ns: estimate,
-            alone,
+            cpus: record.cpus.max(1),
+            estimate_ns: function.and_then(|function| function.mean_ns()),
+            alone: record.timeout.is_some(),
             recalling: false,
             abandoned: false,
             stalls: false,
             halted: false,
             grant: None,
-        };
-        self.send(task, Slot { executor, layer: None }, sent, out);
-        true
+        }
+    }
+
+    /// A ready compute task runs at an executor that was sent another one: as if it had paused.
+    pub(crate) fn begun(&mut self, task: TaskId, executor: ExecutorId) {
+        let sent = self.compute_sent(task);
+        self.hand_over(task, Slot { executor, layer: None }, sent);
+        self.paused(task, executor);
     }
 
     fn steal(&mut self, touched: &[usize], out: &mut Vec<Instruction>) {
@@ -285,6 +294,13 @@ impl Sched {
     }
 
     fn send(&mut self, task: TaskId, slot: Slot, sent: Sent, out: &mut Vec<Instruction>) {
+        let attempt = self.hand_over(task, slot, sent);
+        let Slot { executor, layer } = slot;
+        out.push(Instruction::Run { task, executor, attempt, layer });
+    }
+
+    /// An executor has a task from now on; which run of it this is.
+    fn hand_over(&mut self, task: TaskId, slot: Slot, sent: Sent) -> u32 {
         self.executors.send(slot.executor, sent);
         let now = self.now;
         let record = self.step(task, Input::Dispatch);
@@ -296,7 +312,6 @@ impl Sched {
             record.deadline = Some(deadline);
             self.deadlines.insert(deadline);
         }
-        let Slot { executor, layer } = slot;
-        out.push(Instruction::Run { task, executor, attempt, layer });
+        attempt
     }
 }

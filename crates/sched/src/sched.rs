@@ -10,7 +10,9 @@ use smallvec::SmallVec;
 use graph::chunks::Chunks;
 use graph::{Bound, DatumId, DatumKind, Graph, Refused, TaskId, VersionId};
 
-use crate::api::{Config, Event, Failure, FunctionId, Instruction, Kind, Refusal, TaskSpec, Time};
+use crate::api::{
+    Config, Event, ExecutorId, Failure, FunctionId, Instruction, Kind, Refusal, TaskSpec, Time,
+};
 use crate::executors::{Executors, Pipeline};
 use crate::files::{At, Files};
 use crate::function::Function;
@@ -239,6 +241,38 @@ impl Sched {
         out: &mut Vec<Instruction>,
     ) -> Result<Submitted, Refusal> {
         self.now = self.now.max(now);
+        let task = self.take(spec)?;
+        let outputs = SmallVec::from_slice(self.graph.outputs(task));
+        if self.graph.has_news() || self.executors.has_news() || self.has_io() {
+            self.progress(out);
+        }
+        Ok(Submitted { task, outputs })
+    }
+
+    /// Takes a compute task whose body runs already, on an executor that was sent another one: for
+    /// that it is a task that paused, and its `Paused` is not told. It must wait for nothing: what
+    /// it uses, no task that is not over uses. On refusal nothing was changed.
+    pub fn submit_begun(
+        &mut self,
+        now: Time,
+        spec: &TaskSpec,
+        executor: ExecutorId,
+        out: &mut Vec<Instruction>,
+    ) -> Result<Submitted, Refusal> {
+        assert_eq!(spec.kind, Kind::Compute, "only their bodies may begin unasked");
+        self.now = self.now.max(now);
+        let task = self.take(spec)?;
+        let outputs = SmallVec::from_slice(self.graph.outputs(task));
+        assert_eq!(self.graph.pop_ready(), Some(task), "it waits for nothing, and comes alone");
+        assert!(self.live(task).uses.is_none(), "only I/O tasks use files");
+        self.unblock(task);
+        self.begun(task, executor);
+        self.progress(out);
+        Ok(Submitted { task, outputs })
+    }
+
+    /// Takes a task into the graph, where it may wait for others.
+    fn take(&mut self, spec: &TaskSpec) -> Result<TaskId, Refusal> {
         self.check(spec)?;
         let task = self.graph.submit(spec.returns, &spec.accesses).map_err(refusal)?;
         let index = task.0.index as usize;
@@ -254,11 +288,14 @@ impl Sched {
             self.live(task).uses = Some(uses);
         }
         self.step(task, Input::Submit);
-        let outputs = SmallVec::from_slice(self.graph.outputs(task));
-        if self.graph.has_news() || self.executors.has_news() || self.has_io() {
-            self.progress(out);
-        }
-        Ok(Submitted { task, outputs })
+        Ok(task)
+    }
+
+    /// A task waits for nothing any more.
+    fn unblock(&mut self, task: TaskId) {
+        self.serial += 1;
+        let serial = self.serial;
+        self.step(task, Input::Unblock).serial = serial;
     }
 
     fn check(&self, spec: &TaskSpec) -> Result<(), Refusal> {
@@ -426,9 +463,7 @@ impl Sched {
                 out.push(Instruction::Discard { version });
             }
             let Some(task) = self.graph.pop_ready() else { return };
-            self.serial += 1;
-            let serial = self.serial;
-            self.step(task, Input::Unblock).serial = serial;
+            self.unblock(task);
             let others = self.graph.has_ready() || !self.hopeless.is_empty();
             self.join_or_go(task, !others && !self.executors.some_resume(), out);
         }

@@ -71,6 +71,40 @@ fn io_tasks_have_no_processor_to_give_back() {
     assert_eq!(second.out, []);
 }
 
+#[test]
+fn a_task_whose_body_runs_already_is_at_its_executor_beside_the_one_that_was_sent() {
+    let mut driver = Driver::with_compute(config(), 1);
+    let spawner = driver.submit(driver.compute("spawner"));
+    let begun = driver.submit_begun(driver.compute("begun"), E0);
+    assert_eq!(begun.out, [], "nobody is to run it");
+    let accesses = vec![reads(begun.outputs[0])];
+    let dependent = driver.submit(TaskSpec { accesses, ..driver.compute("dependent") });
+    assert_eq!(dependent.out, [], "it waits");
+    assert_eq!(driver.done(spawner.id, E0).last(), Some(&forgotten(spawner.id)));
+    assert!(driver.done(begun.id, E0).contains(&run(&dependent, E0)));
+    driver.done(dependent.id, E0);
+    assert_eq!(driver.sched.counts().done, 3);
+}
+
+#[test]
+fn a_task_whose_body_runs_already_is_lost_with_its_executor() {
+    let mut driver = Driver::with_compute(config(), 1);
+    let spawner = driver.submit(driver.compute("spawner"));
+    let begun = driver.submit_begun(driver.compute("begun"), E0);
+    driver.lost(E0, &[spawner.id, begun.id]);
+    assert_eq!(driver.sched.counts().failed, 2);
+    assert_eq!(driver.sched.live_tasks(), 0);
+}
+
+#[test]
+#[should_panic = "it waits for nothing"]
+fn a_task_that_waits_has_not_begun() {
+    let mut driver = Driver::with_compute(config(), 1);
+    let spawner = driver.submit(driver.compute("spawner"));
+    let accesses = vec![reads(spawner.outputs[0])];
+    driver.submit_begun(TaskSpec { accesses, ..driver.compute("dependent") }, E0);
+}
+
 fn two_workers() -> Driver {
     let (processors, pipeline_ns_max) = (vec![2], 50_000);
     let config =
@@ -101,13 +135,14 @@ fn what_is_behind_a_task_that_went_on_is_taken_by_who_is_idle() {
 }
 
 proptest! {
-    // Whatever pauses and goes on in whatever order: the driver looks at the scheduler after each
-    // event, everything runs, and where somebody is idle nothing waits that could be taken back.
+    // Whatever pauses and goes on in whatever order, and whatever begins beside it: the driver
+    // looks at the scheduler after each event, everything runs, and where somebody is idle nothing
+    // waits that could be taken back.
     #[test]
-    fn tasks_pause_and_go_on_in_any_order(moves in vec((0..6usize, 0..4u8), 1..80)) {
+    fn tasks_pause_and_go_on_in_any_order(moves in vec((0..6usize, 0..5u8), 1..80)) {
         let mut driver = two_workers();
         let taken: Vec<_> = (0..6).map(|_| driver.submit(driver.compute("task"))).collect();
-        let tasks: Vec<_> = taken.iter().map(|task| task.id).collect();
+        let mut tasks: Vec<_> = taken.iter().map(|task| task.id).collect();
         let mut places = BTreeMap::new();
         let mut over = BTreeSet::new();
         let note = |driver: &mut Driver, mut out: Vec<Instruction>, places: &mut BTreeMap<_, _>| {
@@ -124,11 +159,18 @@ proptest! {
         };
         taken.into_iter().for_each(|task| note(&mut driver, task.out, &mut places));
         for (task, what) in moves {
-            let task = tasks[task];
+            let (at, task) = (task, tasks[task]);
             let Some(executor) = places.get(&task).copied() else { continue };
             let out = match what {
                 0 | 1 => driver.paused(task, executor),
                 2 => driver.went_on(task, executor),
+                3 => {
+                    let begun = driver.submit_begun(driver.compute("begun"), executor);
+                    places.insert(begun.id, executor);
+                    let before = std::mem::replace(&mut tasks[at], begun.id);
+                    tasks.push(before);
+                    begun.out
+                }
                 _ => {
                     places.remove(&task);
                     over.insert(task);

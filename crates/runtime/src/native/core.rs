@@ -183,38 +183,75 @@ impl Core {
         core
     }
 
-    /// Takes a task in. On refusal nothing was changed.
+    /// Takes a task in. On refusal nothing was changed. What its body takes, as far as that is
+    /// known, in nanoseconds.
     pub(super) fn spawn(
         &mut self,
         spawn: Spawn,
         wants: Option<&Wants>,
         accesses: impl Iterator<Item = Result<Access, String>>,
         parent: Option<TaskRef>,
-    ) -> Result<(), String> {
+    ) -> Result<Option<u64>, String> {
         let asked = match wants {
             None => None,
             Some(wants) => Some(self.asked(wants, &spawn, parent)?),
         };
-        self.spec.function = self.function(spawn.body);
-        self.spec.priority = spawn.priority;
-        self.spec.accesses.clear();
-        let domain = parent.map(|parent| parent.get().id());
-        for access in accesses {
-            let access = self.bind(domain, access?);
-            self.spec.accesses.push(access);
-        }
+        self.describe((spawn.body, spawn.priority), parent, accesses)?;
         let taken = match &asked {
             None => self.sched.submit(self.now, &self.spec, &mut self.out),
             Some(asked) => self.submit_io(asked),
         };
         let id = taken.map_err(|refusal| words(&refusal))?.task;
         let io = asked.map(|asked| self.io_part(id, asked));
-        self.keep(id, Task::new(spawn, id, parent, io));
+        self.keep(id, Task::new(spawn, Some(id), parent, io));
+        self.one_more(parent);
+        Ok(self.sched.mean_ns(self.spec.function))
+    }
+
+    /// What is to be submitted: body and priority, and what it uses.
+    #[inline(always)]
+    fn describe(
+        &mut self,
+        (body, priority): (Body, i32),
+        parent: Option<TaskRef>,
+        accesses: impl Iterator<Item = Result<Access, String>>,
+    ) -> Result<(), String> {
+        self.spec.function = self.function(body);
+        self.spec.priority = priority;
+        self.spec.accesses.clear();
+        let domain = parent.map(|parent| parent.get().id());
+        for access in accesses {
+            let access = self.bind(domain, access?);
+            self.spec.accesses.push(access);
+        }
+        Ok(())
+    }
+
+    fn one_more(&mut self, parent: Option<TaskRef>) {
         if let Some(parent) = parent {
             parent.get().one_child_more();
         }
         self.live += 1;
-        Ok(())
+    }
+
+    /// Takes in a task that a worker runs already, with its body and priority. Nobody else uses
+    /// what it does, and nothing is wrong with its accesses.
+    #[cold]
+    pub(super) fn adopt(
+        &mut self,
+        task: Box<Task>,
+        runs: (Body, i32),
+        accesses: impl Iterator<Item = Result<Access, String>>,
+        worker: usize,
+    ) {
+        let (parent, executor) = (task.parent, ExecutorId(worker as u32));
+        let described = self.describe(runs, parent, accesses);
+        described.expect("the accesses were looked at before");
+        let taken = self.sched.submit_begun(self.now, &self.spec, executor, &mut self.out);
+        let id = taken.expect("whatever was used before, this is right").task;
+        task.adopt(id, executor.0);
+        *self.place(id) = Some(task);
+        self.one_more(parent);
     }
 
     // What follows for I/O tasks is cold: it must not cost the others the inlining of theirs.
@@ -343,14 +380,19 @@ impl Core {
     }
 
     fn keep(&mut self, id: TaskId, task: Task) {
+        match self.place(id) {
+            Some(memory) => **memory = task,
+            none => *none = Some(Box::new(task)),
+        }
+    }
+
+    /// Where the task of this identifier is kept.
+    fn place(&mut self, id: TaskId) -> &mut Option<Box<Task>> {
         let index = id.0.index as usize;
         if index >= self.tasks.len() {
             self.tasks.resize_with(index + 1, || None);
         }
-        match &mut self.tasks[index] {
-            Some(memory) => **memory = task,
-            none => *none = Some(Box::new(task)),
-        }
+        &mut self.tasks[index]
     }
 
     fn function(&mut self, body: Body) -> FunctionId {
@@ -361,11 +403,9 @@ impl Core {
 
     #[inline(always)]
     fn bind(&mut self, domain: Option<TaskId>, access: Access) -> graph::Access {
+        let is_whole = access.is_whole();
         let Access { base, direction, region } = access;
-        let region = match region {
-            Region::Range(span) if span.start == 0 && span.end == u64::MAX => Region::Whole,
-            region => region,
-        };
+        let region = if is_whole { Region::Whole } else { region };
         let datum = self.data.of(&mut self.sched, domain, base, &region);
         graph::Access { target: Target::Datum(datum), region, direction }
     }

@@ -13,10 +13,10 @@
 //! `inbox` (reports to the core: whoever holds the lock takes them, so that nobody waits for it
 //! with a report in hand), `waiters` (who waits for the end of tasks), `worker` (the threads),
 //! `queue` (what others put for a worker, and its sleep), `io` (operations and their completions),
-//! `timers` (what waits for a moment), `services` (polling services), `detach` (operations of
-//! OpenMP tasks, which need no worker), `say` (messages for people). The protocols between threads
-//! are in `inbox`, `queue`, `starving` (workers without a stack) and `waiters`, made of what is in
-//! `sync`, which the models replace.
+//! `brief` (which tasks run where they are spawned), `timers` (what waits for a moment), `services`
+//! (polling services), `detach` (operations of OpenMP tasks, which need no worker), `say` (messages
+//! for people). The protocols between threads are in `inbox`, `queue`, `starving` (workers without
+//! a stack) and `waiters`, made of what is in `sync`, which the models replace.
 //!
 //! A worker thread runs a loop fiber that takes task after task on one stack: a task that never
 //! pauses costs no switch. When a task pauses, its fiber is set aside and the thread goes on with
@@ -32,6 +32,7 @@
 //! it has a slot and a grant on a layer, and no processor. Its body is a fiber like any other, on
 //! whichever worker is free first.
 
+mod brief;
 mod core;
 mod data;
 pub mod detach;

@@ -111,7 +111,7 @@ fn explain_overflow(address: usize) {
         unsafe { libc::write(2, bytes.as_ptr().cast(), bytes.len()) };
     };
     put(b"alongside: stack overflow in the task \"");
-    match worker::here() {
+    match worker::running() {
         Some((_, task)) => put(task.get().name().map_or(b"(no name)", |name| name.to_bytes())),
         None => put(b"(no task)"),
     }
@@ -221,7 +221,7 @@ impl Runtime {
         &self,
         spawn: Spawn,
         wants: Option<&Wants>,
-        accesses: impl Iterator<Item = Result<Access, String>>,
+        accesses: impl Iterator<Item = Result<Access, String>> + Clone,
     ) -> Result<(), String> {
         let here = worker::here();
         let parent = here.map(|(_, task)| task);
@@ -237,8 +237,18 @@ impl Runtime {
         if let Some(wants) = wants.filter(|wants| !wants.files.is_empty()) {
             self.open_tiers(Some(wants))?;
         }
-        self.0.with_core(|core| core.spawn(spawn, wants, accesses, parent))?;
-        here.into_iter().for_each(|(local, task)| local.spawned(task));
+        let spawn = match here {
+            Some((local, parent)) if wants.is_none() => {
+                let Some(spawn) = local.run_in_place(spawn, &accesses, parent) else {
+                    return Ok(());
+                };
+                spawn
+            }
+            _ => spawn,
+        };
+        let body = spawn.body;
+        let mean_ns = self.0.with_core(|core| core.spawn(spawn, wants, accesses, parent))?;
+        here.into_iter().for_each(|(local, task)| local.spawned(task, body, mean_ns));
         Ok(())
     }
 

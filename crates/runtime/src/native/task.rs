@@ -8,7 +8,7 @@
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `id` | the core, before anybody else knows the task | everybody |
+//! | `id` | the core, before anybody but its worker knows the task | everybody |
 //! | `body`, `argument` | `spawn` | the worker that runs it, once; then who brings `left` to zero |
 //! | `left` | anybody who counts in it, with AcqRel | the one that brings it to zero |
 //! | `events` | the body (adds), anybody (takes), with AcqRel | the same |
@@ -22,7 +22,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use graph::{Direction, Region, TaskId};
+use graph::{Direction, Region, Span, TaskId};
 use parking_lot::Mutex;
 
 use super::io_task::{FilePart, IoTask};
@@ -52,6 +52,13 @@ pub struct Access {
     pub direction: Direction,
     /// With which part.
     pub region: Region,
+}
+
+impl Access {
+    /// Whether it is to all of the datum.
+    pub(super) fn is_whole(&self) -> bool {
+        matches!(self.region, Region::Whole | Region::Range(Span { start: 0, end: u64::MAX }))
+    }
 }
 
 /// What a body is called with.
@@ -244,9 +251,10 @@ unsafe impl Send for Task {}
 unsafe impl Sync for Task {}
 
 impl Task {
+    /// A task; without `id` nobody knows it but who made it.
     pub(super) fn new(
         spawn: Spawn,
-        id: TaskId,
+        id: Option<TaskId>,
         parent: Option<TaskRef>,
         io: Option<IoTask>,
     ) -> Task {
@@ -256,7 +264,7 @@ impl Task {
             Some(io) => KindPart { io: ManuallyDrop::new(Box::new(io)) },
         };
         Task {
-            id: AtomicU64::new(id.to_bits()),
+            id: AtomicU64::new(id.map_or(NO_TASK, TaskId::to_bits)),
             body: spawn.body,
             argument: spawn.argument.into(),
             drop: spawn.drop,
@@ -272,6 +280,13 @@ impl Task {
             executor: AtomicU32::new(0),
             kind,
         }
+    }
+
+    /// The core has taken it in, although its body runs already.
+    pub(super) fn adopt(&self, id: TaskId, worker: u32) {
+        self.executor.store(worker, Ordering::Relaxed);
+        self.told_paused.store(true, Ordering::Relaxed);
+        self.id.store(id.to_bits(), Ordering::Release);
     }
 
     pub(super) fn id(&self) -> TaskId {

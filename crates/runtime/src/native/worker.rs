@@ -1,5 +1,7 @@
 //! Worker threads: loop fibers that take tasks, and the root that chooses the next fiber.
 
+mod in_place;
+
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr::{null, null_mut};
@@ -16,8 +18,9 @@ use super::queue::{Asleep, Queue};
 use super::runtime::{Runtime, Shared};
 use super::say::say;
 use super::services;
-use super::task::{Place, Report, Task, TaskRef, Why};
+use super::task::{Body, Place, Report, Task, TaskRef, Why};
 use super::timers::{Due, Timers};
+use in_place::InPlace;
 
 /// Fibers that are kept for the next task that needs one, for each worker.
 const IDLE_FIBERS_MAX: usize = 64;
@@ -35,7 +38,8 @@ const SPAWNED_TASKS_LOW: usize = SPAWNED_TASKS_MAX / 2;
 const STEP_BACK_NS_MAX: u64 = 1_000_000;
 /// A worker that sleeps looks so often whether another one did step back.
 const LOOK_AGAIN_MS: i32 = 2;
-/// Tasks of a worker that may have stepped back at once: each keeps its stack.
+/// Tasks of a worker that may have stepped back at once, or wait for one that runs in place: each
+/// keeps its stack.
 const STEPPED_BACK_MAX: usize = 16;
 
 /// Looks at its own queue before a worker lets others have the processor: for some microseconds.
@@ -109,6 +113,11 @@ impl Worker {
         let since = self.went_on.steps_back_since.load(Ordering::Relaxed);
         let is_late = since == 0 || now_ns.saturating_sub(since) > STEP_BACK_NS_MAX;
         self.running_unknown().is_some() && is_late && self.queue.has_some()
+    }
+
+    /// Whether it runs this one, and the task does not step back by itself.
+    fn keeps(&self, task: TaskRef) -> bool {
+        self.running_unknown() == Some(task) && !self.steps_back()
     }
 
     /// Whether it runs such a task, which is to step back soon.
@@ -189,8 +198,9 @@ pub(super) struct Local {
     fibers: RefCell<Vec<Option<Fiber>>>,
     vacant: RefCell<Vec<u32>>,
     idle: RefCell<Vec<u32>>,
-    /// Fibers of tasks that stepped back, and until when at most; the first goes on first.
-    stepped_back: RefCell<VecDeque<(u32, u64)>>,
+    /// Tasks that stepped back; the first goes on first.
+    stepped_back: RefCell<VecDeque<SteppedBack>>,
+    in_place: InPlace,
     tasks_since_look: Cell<u32>,
     slice_began: Cell<u64>,
     /// `slice_began` was just now: the clock need not be asked again.
@@ -199,6 +209,15 @@ pub(super) struct Local {
     reports_left: Cell<u32>,
     /// It has a task to begin and got no stack.
     starves: Cell<bool>,
+}
+
+/// The fiber of a task that lets others run.
+struct SteppedBack {
+    fiber: u32,
+    /// It goes on when its children are over; else, when few tasks are left.
+    waits_for_children_of: Option<TaskRef>,
+    /// And in any case when the task has ended that runs at this moment of the clock.
+    until_ns: u64,
 }
 
 thread_local! {
@@ -266,8 +285,15 @@ pub(super) fn local() -> Option<&'static Local> {
     unsafe { LOCAL.get().as_ref() }
 }
 
-/// The task that the calling thread runs, and its worker.
+/// The task that the calling thread runs, which the core knows from now on, and its worker.
 pub(super) fn here() -> Option<(&'static Local, TaskRef)> {
+    let (local, task) = running()?;
+    local.adopt();
+    Some((local, task))
+}
+
+/// The task that the calling thread runs, which nobody else may know, and its worker.
+pub(super) fn running() -> Option<(&'static Local, TaskRef)> {
     let local = local()?;
     Some((local, local.current.get()?))
 }
@@ -288,6 +314,7 @@ pub(super) fn main(runtime: Runtime, index: usize, processor: Option<usize>) {
         vacant: RefCell::default(),
         idle: RefCell::default(),
         stepped_back: RefCell::default(),
+        in_place: InPlace::default(),
         tasks_since_look: Cell::new(0),
         slice_began: Cell::new(0),
         is_on_time: Cell::new(false),
@@ -337,7 +364,7 @@ impl Local {
     /// The fiber that goes on next: a resumed one, or one that takes a task.
     fn choose(&self) -> Option<u32> {
         self.starves.set(false);
-        if let Some(fiber) = self.me().resumed.pop() {
+        if let Some(fiber) = self.choose_in_place().or_else(|| self.me().resumed.pop()) {
             return Some(fiber);
         }
         let nothing_begins = !self.me().queue.has_some() && !self.shared().io_tasks.has_some();
@@ -422,6 +449,7 @@ impl Local {
         loop {
             // SAFETY: used by code on this fiber only, which `way` outlives.
             self.way.set(unsafe { std::mem::transmute::<&Way<'_>, *const Way<'static>>(way) });
+            self.begin_in_place();
             while let Some(task) = self.next() {
                 self.run(task);
             }
@@ -434,7 +462,7 @@ impl Local {
     /// The next task for the fiber that asks, unless another fiber has to go on first.
     fn next(&self) -> Option<TaskRef> {
         self.between_tasks();
-        if self.me().resumed.has_some() || self.one_comes_back() {
+        if self.in_place.waiting() > 0 || self.me().resumed.has_some() || self.one_comes_back() {
             return None;
         }
         self.next_io().or_else(|| self.me().queue.pop())
@@ -493,6 +521,11 @@ impl Local {
             body_returned_in_child();
         }
         let task = self.current.take().expect("it is the task of this fiber again");
+        self.returned(task);
+    }
+
+    /// The body of a task has returned.
+    fn returned(&self, task: TaskRef) {
         self.me().leaves();
         self.count_slice(task);
         self.is_on_time.set(true);
@@ -557,58 +590,84 @@ impl Local {
     pub(super) fn pause(&self, task: TaskRef) {
         self.leave(task);
         if !task.get().is_io() {
-            self.me().goes_on(task, 0);
-            fence(Ordering::SeqCst);
-            if self.me().queue.has_some() && self.shared().another_sleeps(self.index) {
-                self.shared().with_core(|core| core.went_on(&self.shared().workers, self.index));
-            }
+            self.keep(task);
+        }
+    }
+
+    /// A task goes on that the core takes for paused, and that does not step back by itself.
+    fn keep(&self, task: TaskRef) {
+        self.me().goes_on(task, 0);
+        fence(Ordering::SeqCst);
+        if self.me().queue.has_some() && self.shared().another_sleeps(self.index) {
+            self.shared().with_core(|core| core.went_on(&self.shared().workers, self.index));
         }
     }
 
     fn leave(&self, task: TaskRef) {
-        let (fiber, way) = (self.fiber.get(), self.way.get());
         self.count_slice(task);
         self.me().leaves();
         self.tell_paused(task);
+        self.switch(task);
+        self.slice_began.set(exec::now_ns());
+    }
+
+    /// Leaves the running fiber for others; returns when it is continued.
+    fn switch(&self, task: TaskRef) {
+        let (fiber, way) = (self.fiber.get(), self.way.get());
         // SAFETY: `way` belongs to the running fiber, on whose stack this is.
         let go = unsafe { (*way).leave(Left::Paused) };
         assert_eq!(go, Go::On, "a fiber in the middle of a task is not told to end");
         self.current.set(Some(task));
         self.fiber.set(fiber);
         self.way.set(way);
-        self.slice_began.set(exec::now_ns());
     }
 
     /// A task has spawned another one. If there are many, it lets its worker run some of those that
     /// were sent to it, so that neither their number nor their memory grows without end.
-    pub(super) fn spawned(&self, task: TaskRef) {
+    pub(super) fn spawned(&self, task: TaskRef, body: Body, mean_ns: Option<u64>) {
+        self.in_place.handed_over(body, mean_ns);
         if self.shared().live() <= SPAWNED_TASKS_MAX || task.get().is_io() {
             return;
         }
-        if self.stepped_back.borrow().len() >= STEPPED_BACK_MAX {
+        if !self.may_step_back() {
             return;
         }
         self.tell_paused(task);
         if self.me().queue.has_some() {
-            let until = exec::now_ns() + STEP_BACK_NS_MAX;
-            self.stepped_back.borrow_mut().push_back((self.fiber.get(), until));
-            self.leave(task);
-            self.me().goes_on(task, self.slice_began.get());
+            self.step_back(task, None);
         } else if !self.me().steps_back() {
             self.me().goes_on(task, exec::now_ns());
         }
     }
 
+    /// Whether one more may leave its stack for others that begin.
+    fn may_step_back(&self) -> bool {
+        self.stepped_back.borrow().len() + self.in_place.waiting() < STEPPED_BACK_MAX
+    }
+
+    /// Leaves the running fiber until few tasks are left, or the children of a task are over.
+    fn step_back(&self, task: TaskRef, waits_for_children_of: Option<TaskRef>) {
+        let until_ns = exec::now_ns() + STEP_BACK_NS_MAX;
+        let one = SteppedBack { fiber: self.fiber.get(), waits_for_children_of, until_ns };
+        self.stepped_back.borrow_mut().push_back(one);
+        self.leave(task);
+        self.me().goes_on(task, self.slice_began.get());
+    }
+
     /// Whether the first task that stepped back goes on now, whatever else there is to do.
     fn one_comes_back(&self) -> bool {
-        let is_due = |(_, until): &(u32, u64)| {
-            self.slice_began.get() >= *until || self.shared().live() <= SPAWNED_TASKS_LOW
+        let is_due = |one: &SteppedBack| {
+            let few_are_left = match one.waits_for_children_of {
+                Some(task) => task.get().children.load(Ordering::Acquire) == 0,
+                None => self.shared().live() <= SPAWNED_TASKS_LOW,
+            };
+            few_are_left || self.slice_began.get() >= one.until_ns
         };
         self.stepped_back.borrow().front().is_some_and(is_due)
     }
 
     fn come_back(&self) -> Option<u32> {
-        self.stepped_back.borrow_mut().pop_front().map(|(fiber, _)| fiber)
+        self.stepped_back.borrow_mut().pop_front().map(|one| one.fiber)
     }
 
     /// Leaves the running fiber until a moment of the clock.
