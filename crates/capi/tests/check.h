@@ -95,16 +95,24 @@ __attribute__((unused)) static void start_workers(unsigned workers)
     SAME(al_start(&options), 0);
 }
 
-__attribute__((unused)) static void spawn_whole(al_body body, void *argument, const al_access *uses,
-                                                size_t count)
+/* Spawns a task with a copy of so many bytes of its argument; none: with the argument itself. */
+__attribute__((unused)) static void spawn_copy(al_body body, void *argument, size_t bytes,
+                                               const al_access *uses, size_t count)
 {
     al_task task;
     memset(&task, 0, sizeof task);
     task.body = body;
     task.argument = argument;
+    task.argument_bytes = bytes;
     task.accesses = uses;
     task.accesses_count = count;
     SAME(al_spawn(&task), 0);
+}
+
+__attribute__((unused)) static void spawn_whole(al_body body, void *argument, const al_access *uses,
+                                                size_t count)
+{
+    spawn_copy(body, argument, 0, uses, count);
 }
 
 __attribute__((unused)) static void spawn(al_body body, void *argument)

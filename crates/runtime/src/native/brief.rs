@@ -80,7 +80,7 @@ mod tests {
     extern "C-unwind" fn body(_: *mut std::ffi::c_void) {}
 
     /// Runs tasks of these times where `Brief` says; those that ran where they were spawned.
-    fn in_place(brief: &Brief, times: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    fn undeferred(brief: &Brief, times: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let run = |ns: u64| {
             let is_brief = brief.has(body);
             brief.ran(body, ns);
@@ -92,32 +92,36 @@ mod tests {
     #[test]
     fn tasks_are_brief_once_many_were() {
         let brief = Brief::default();
-        assert_eq!(in_place(&brief, [20; 64]).len(), 0);
-        assert_eq!(in_place(&brief, [20; 64]).len(), 64);
+        assert_eq!(undeferred(&brief, [20; 64]).len(), 0);
+        assert_eq!(undeferred(&brief, [20; 64]).len(), 64);
     }
 
     #[test]
     fn one_that_is_long_ends_it_until_that_is_made_up_for() {
         let brief = Brief::default();
-        in_place(&brief, [20; 1000]);
-        assert_eq!(in_place(&brief, [50_000]), [50_000], "nobody could know");
-        assert_eq!(in_place(&brief, [20; 36]).len(), 0);
-        in_place(&brief, [20; 1000]);
-        assert_eq!(in_place(&brief, [u64::MAX]).len(), 1);
-        assert_eq!(in_place(&brief, [20; 1936]).len(), 0, "no more is counted than a millisecond");
-        assert_eq!(in_place(&brief, [20; 200]).len(), 200);
+        undeferred(&brief, [20; 1000]);
+        assert_eq!(undeferred(&brief, [50_000]), [50_000], "nobody could know");
+        assert_eq!(undeferred(&brief, [20; 36]).len(), 0);
+        undeferred(&brief, [20; 1000]);
+        assert_eq!(undeferred(&brief, [u64::MAX]).len(), 1);
+        assert_eq!(
+            undeferred(&brief, [20; 1936]).len(),
+            0,
+            "no more is counted than a millisecond"
+        );
+        assert_eq!(undeferred(&brief, [20; 200]).len(), 200);
     }
 
     #[test]
     fn one_that_paused_is_as_one_that_is_long() {
         let brief = Brief::default();
-        in_place(&brief, [20; 1000]);
+        undeferred(&brief, [20; 1000]);
         brief.did_more(body);
         assert!(!brief.has(body));
     }
 
     proptest! {
-        // Whatever comes in whatever order: the time of the long ones that were run in place is at
+        // Whatever comes in whatever order: the time of the long ones that were undeferred is at
         // most what all brief ones gained, and one of them.
         #[test]
         fn more_is_never_lost_than_gained(
@@ -126,10 +130,10 @@ mod tests {
             let brief = Brief::default();
             let (mut gained, mut lost, mut longest) = (0, 0, 0);
             for (briefs, long) in runs {
-                in_place(&brief, vec![100; briefs]);
+                undeferred(&brief, vec![100; briefs]);
                 gained += briefs as u64 * GAIN_NS as u64;
                 longest = longest.max(long);
-                lost += in_place(&brief, [long]).iter().sum::<u64>();
+                lost += undeferred(&brief, [long]).iter().sum::<u64>();
                 prop_assert!(lost <= gained + longest, "{lost} > {gained} + {longest}");
             }
         }

@@ -250,7 +250,7 @@ impl Core {
         let taken = self.sched.submit_begun(self.now, &self.spec, executor, &mut self.out);
         let id = taken.expect("whatever was used before, this is right").task;
         task.adopt(id, executor.0);
-        *self.place(id) = Some(task);
+        *self.memory(id) = Some(task);
         self.one_more(parent);
     }
 
@@ -380,14 +380,14 @@ impl Core {
     }
 
     fn keep(&mut self, id: TaskId, task: Task) {
-        match self.place(id) {
+        match self.memory(id) {
             Some(memory) => **memory = task,
             none => *none = Some(Box::new(task)),
         }
     }
 
     /// Where the task of this identifier is kept.
-    fn place(&mut self, id: TaskId) -> &mut Option<Box<Task>> {
+    fn memory(&mut self, id: TaskId) -> &mut Option<Box<Task>> {
         let index = id.0.index as usize;
         if index >= self.tasks.len() {
             self.tasks.resize_with(index + 1, || None);

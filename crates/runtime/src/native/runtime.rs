@@ -239,7 +239,7 @@ impl Runtime {
         }
         let spawn = match here {
             Some((local, parent)) if wants.is_none() => {
-                let Some(spawn) = local.run_in_place(spawn, &accesses, parent) else {
+                let Some(spawn) = local.run_undeferred(spawn, &accesses, parent) else {
                     return Ok(());
                 };
                 spawn

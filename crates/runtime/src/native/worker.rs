@@ -1,6 +1,6 @@
 //! Worker threads: loop fibers that take tasks, and the root that chooses the next fiber.
 
-mod in_place;
+mod undeferred;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ use super::say::say;
 use super::services;
 use super::task::{Body, Place, Report, Task, TaskRef, Why};
 use super::timers::{Due, Timers};
-use in_place::InPlace;
+use undeferred::Undeferred;
 
 /// Fibers that are kept for the next task that needs one, for each worker.
 const IDLE_FIBERS_MAX: usize = 64;
@@ -38,7 +38,7 @@ const SPAWNED_TASKS_LOW: usize = SPAWNED_TASKS_MAX / 2;
 const STEP_BACK_NS_MAX: u64 = 1_000_000;
 /// A worker that sleeps looks so often whether another one did step back.
 const LOOK_AGAIN_MS: i32 = 2;
-/// Tasks of a worker that may have stepped back at once, or wait for one that runs in place: each
+/// Tasks of a worker that may have stepped back at once, or wait for an undeferred one: each
 /// keeps its stack.
 const STEPPED_BACK_MAX: usize = 16;
 
@@ -116,7 +116,7 @@ impl Worker {
     }
 
     /// Whether it runs this one, and the task does not step back by itself.
-    fn keeps(&self, task: TaskRef) -> bool {
+    fn has_going_on(&self, task: TaskRef) -> bool {
         self.running_unknown() == Some(task) && !self.steps_back()
     }
 
@@ -200,7 +200,7 @@ pub(super) struct Local {
     idle: RefCell<Vec<u32>>,
     /// Tasks that stepped back; the first goes on first.
     stepped_back: RefCell<VecDeque<SteppedBack>>,
-    in_place: InPlace,
+    undeferred: Undeferred,
     tasks_since_look: Cell<u32>,
     slice_began: Cell<u64>,
     /// `slice_began` was just now: the clock need not be asked again.
@@ -314,7 +314,7 @@ pub(super) fn main(runtime: Runtime, index: usize, processor: Option<usize>) {
         vacant: RefCell::default(),
         idle: RefCell::default(),
         stepped_back: RefCell::default(),
-        in_place: InPlace::default(),
+        undeferred: Undeferred::default(),
         tasks_since_look: Cell::new(0),
         slice_began: Cell::new(0),
         is_on_time: Cell::new(false),
@@ -364,7 +364,7 @@ impl Local {
     /// The fiber that goes on next: a resumed one, or one that takes a task.
     fn choose(&self) -> Option<u32> {
         self.starves.set(false);
-        if let Some(fiber) = self.choose_in_place().or_else(|| self.me().resumed.pop()) {
+        if let Some(fiber) = self.choose_undeferred().or_else(|| self.me().resumed.pop()) {
             return Some(fiber);
         }
         let nothing_begins = !self.me().queue.has_some() && !self.shared().io_tasks.has_some();
@@ -449,7 +449,7 @@ impl Local {
         loop {
             // SAFETY: used by code on this fiber only, which `way` outlives.
             self.way.set(unsafe { std::mem::transmute::<&Way<'_>, *const Way<'static>>(way) });
-            self.begin_in_place();
+            self.begin_undeferred();
             while let Some(task) = self.next() {
                 self.run(task);
             }
@@ -462,7 +462,7 @@ impl Local {
     /// The next task for the fiber that asks, unless another fiber has to go on first.
     fn next(&self) -> Option<TaskRef> {
         self.between_tasks();
-        if self.in_place.waiting() > 0 || self.me().resumed.has_some() || self.one_comes_back() {
+        if self.undeferred.waiting() > 0 || self.me().resumed.has_some() || self.one_comes_back() {
             return None;
         }
         self.next_io().or_else(|| self.me().queue.pop())
@@ -516,12 +516,18 @@ impl Local {
         }
         // Whatever was submitted must not wait for this body.
         self.me().io.flush();
+        self.call_body(task);
+        self.returned(task);
+    }
+
+    /// Calls the body of the current task, which is none any more when this returns.
+    fn call_body(&self, task: TaskRef) {
         task.get().run();
         if LOCAL.get().is_null() {
             body_returned_in_child();
         }
-        let task = self.current.take().expect("it is the task of this fiber again");
-        self.returned(task);
+        let current = self.current.take();
+        assert_eq!(current, Some(task), "it is the task of this fiber again");
     }
 
     /// The body of a task has returned.
@@ -590,12 +596,12 @@ impl Local {
     pub(super) fn pause(&self, task: TaskRef) {
         self.leave(task);
         if !task.get().is_io() {
-            self.keep(task);
+            self.goes_on(task);
         }
     }
 
     /// A task goes on that the core takes for paused, and that does not step back by itself.
-    fn keep(&self, task: TaskRef) {
+    fn goes_on(&self, task: TaskRef) {
         self.me().goes_on(task, 0);
         fence(Ordering::SeqCst);
         if self.me().queue.has_some() && self.shared().another_sleeps(self.index) {
@@ -625,7 +631,7 @@ impl Local {
     /// A task has spawned another one. If there are many, it lets its worker run some of those that
     /// were sent to it, so that neither their number nor their memory grows without end.
     pub(super) fn spawned(&self, task: TaskRef, body: Body, mean_ns: Option<u64>) {
-        self.in_place.handed_over(body, mean_ns);
+        self.undeferred.handed_over(body, mean_ns);
         if self.shared().live() <= SPAWNED_TASKS_MAX || task.get().is_io() {
             return;
         }
@@ -642,7 +648,7 @@ impl Local {
 
     /// Whether one more may leave its stack for others that begin.
     fn may_step_back(&self) -> bool {
-        self.stepped_back.borrow().len() + self.in_place.waiting() < STEPPED_BACK_MAX
+        self.stepped_back.borrow().len() + self.undeferred.waiting() < STEPPED_BACK_MAX
     }
 
     /// Leaves the running fiber until few tasks are left, or the children of a task are over.

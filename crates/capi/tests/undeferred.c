@@ -11,23 +11,10 @@
 #define SPAWNERS 6
 #define TASKS 4000
 
-static void spawn_copy(al_body body, const void *argument, size_t bytes, const al_access *uses,
-                       size_t count)
-{
-    al_task task;
-    memset(&task, 0, sizeof task);
-    task.body = body;
-    task.argument = (void *)(uintptr_t)argument;
-    task.argument_bytes = bytes;
-    task.accesses = uses;
-    task.accesses_count = count;
-    SAME(al_spawn(&task), 0);
-}
-
 static uint64_t chain;
 static int began, file;
 
-/* With one worker: what has begun when al_spawn returns runs in place. */
+/* With one worker: what has begun when al_spawn returns is undeferred. */
 static void link_of_chain(void *argument)
 {
     SAME(chain, *(uint64_t *)argument);
@@ -37,18 +24,18 @@ static void link_of_chain(void *argument)
 
 static void spawns_chain(void *argument)
 {
-    uint64_t in_place = 0;
+    uint64_t undeferred = 0;
     al_access uses = al_inout(&chain);
     (void)argument;
     chain = 0;
     for (uint64_t step = 0; step < CHAIN; step++) {
         began = 0;
         spawn_copy(link_of_chain, &step, sizeof step, &uses, 1);
-        in_place += began && chain == step + 1;
+        undeferred += began && chain == step + 1;
     }
     SAME(al_taskwait(), 0);
     SAME(chain, CHAIN);
-    CHECK(in_place > 0);
+    CHECK(undeferred > 0);
 }
 
 /* What a task may do that is brief as a rule. */
@@ -118,7 +105,7 @@ static void follows(void *argument)
     followed = 1;
 }
 
-/* Whether it ran in place; if not, the machine was too busy for its kind to be known as brief. */
+/* Whether it was undeferred; if not, the machine was too busy for its kind to be known as brief. */
 static int does_something_odd(enum odd what)
 {
     struct odd_task task = {BRIEF, {0, 0, 0, 0, 0, 0, 0, 7}};
@@ -131,7 +118,7 @@ static int does_something_odd(enum odd what)
     told = 0;
     task.what = what;
     spawn_copy(odd_body, &task, sizeof task, &uses, 1);
-    int in_place = began;
+    int undeferred = began;
     memset(&task, 0, sizeof task);
     spawn_copy(follows, &what, sizeof what, &uses, 1);
     if (what == EVENT || what == PAUSES) {
@@ -143,7 +130,7 @@ static int does_something_odd(enum odd what)
     }
     SAME(al_taskwait(), 0);
     SAME(followed, 1);
-    return in_place;
+    return undeferred;
 }
 
 static void does_all(void *argument)

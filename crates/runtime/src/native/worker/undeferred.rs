@@ -1,8 +1,8 @@
-//! Tasks that run where they are spawned.
+//! Undeferred tasks: they run where they are spawned.
 //!
 //! Where a task spawns one that is brief ([`Brief`]), and has no other child, nothing can be in its
 //! way, and to run it takes less time than to hand it over. It is run at once, on a fiber of its
-//! own, while the spawner waits in `spawn` (OpenMP calls such tasks undeferred). Nobody is told of
+//! own, while the spawner waits in `spawn` (OpenMP's word for it: undeferred). Nobody is told of
 //! it, neither graph nor scheduler. If it asks for anything of the runtime, it is *adopted* first:
 //! the core takes it in as a task that has begun, and it is one like others from then on. Its
 //! spawner goes on when its fiber leaves, at its end or before.
@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::{body_returned_in_child, outside_of_tasks, Local, LOCAL, STEP_BACK_NS_MAX};
+use super::{outside_of_tasks, Local, STEP_BACK_NS_MAX};
 use crate::native::brief::{Brief, HANDED_OVER_NS};
 use crate::native::core::Core;
 use crate::native::task::{Access, Body, Spawn, Task, TaskRef};
@@ -38,9 +38,9 @@ const LOOKS: u32 = 32;
 /// and at most.
 const SPAWNS_UNTIL_NEXT: (u32, u32) = (1 << 10, 1 << 20);
 
-/// What a worker has for tasks that run where they are spawned.
+/// What a worker has for undeferred tasks.
 #[derive(Default)]
-pub(super) struct InPlace {
+pub(super) struct Undeferred {
     brief: Brief,
     /// The one that runs now, unless it was adopted.
     running: Cell<Option<Running>>,
@@ -68,7 +68,7 @@ struct Running {
     adopt: NonNull<Adopt<'static>>,
 }
 
-impl InPlace {
+impl Undeferred {
     /// A task was handed over that takes so long, as far as the scheduler knows.
     pub(super) fn handed_over(&self, body: Body, mean_ns: Option<u64>) {
         if let Some(mean_ns) = mean_ns {
@@ -100,7 +100,7 @@ impl InPlace {
 impl Local {
     /// Runs a task of the one that calls, if it is brief and nothing can be in its way. Else it is
     /// given back, to be handed over.
-    pub(in crate::native) fn run_in_place<A>(
+    pub(in crate::native) fn run_undeferred<A>(
         &self,
         spawn: Spawn,
         accesses: &A,
@@ -109,7 +109,7 @@ impl Local {
     where
         A: Iterator<Item = Result<Access, String>> + Clone,
     {
-        let is_brief = self.in_place.brief.has(spawn.body) && !parent.get().is_io();
+        let is_brief = self.undeferred.brief.has(spawn.body) && !parent.get().is_io();
         let may_run = || are_plain(accesses.clone()) && self.children_end(parent);
         if !is_brief || !self.may_step_back() || !may_run() {
             return Some(spawn);
@@ -122,22 +122,22 @@ impl Local {
         let adopt: &Adopt<'_> = &adopt;
         // SAFETY: used until the task is over or has left, which is before this returns.
         let adopt = unsafe { std::mem::transmute::<&Adopt<'_>, &Adopt<'static>>(adopt) };
-        let task = self.in_place_task(spawn, parent);
-        self.in_place.running.set(Some(Running { task, adopt: NonNull::from(adopt) }));
-        self.in_place.fiber.set(Some(fiber));
-        self.in_place.spawners.borrow_mut().push(self.fiber.get());
+        let task = self.undeferred_task(spawn, parent);
+        self.undeferred.running.set(Some(Running { task, adopt: NonNull::from(adopt) }));
+        self.undeferred.fiber.set(Some(fiber));
+        self.undeferred.spawners.borrow_mut().push(self.fiber.get());
         self.count_slice(parent);
         self.switch(parent);
-        if parent.get().told_paused.load(Ordering::Acquire) && !self.me().keeps(parent) {
-            self.keep(parent);
+        if parent.get().told_paused.load(Ordering::Acquire) && !self.me().has_going_on(parent) {
+            self.goes_on(parent);
         }
         None
     }
 
     /// Memory of this worker, with a task in it that nobody else knows.
-    fn in_place_task(&self, spawn: Spawn, parent: TaskRef) -> NonNull<Task> {
+    fn undeferred_task(&self, spawn: Spawn, parent: TaskRef) -> NonNull<Task> {
         let task = Task::new(spawn, None, Some(parent), None);
-        let memory = match self.in_place.memory.take() {
+        let memory = match self.undeferred.memory.take() {
             Some(mut memory) => {
                 *memory = task;
                 memory
@@ -147,71 +147,67 @@ impl Local {
         NonNull::from(Box::leak(memory))
     }
 
-    /// The fiber that goes on before all others: that of a task which runs in place, or the spawner
+    /// The fiber that goes on before all others: that of an undeferred task, or the spawner
     /// of one whose fiber has left.
-    pub(super) fn choose_in_place(&self) -> Option<u32> {
-        if let Some(fiber) = self.in_place.fiber.take() {
+    pub(super) fn choose_undeferred(&self) -> Option<u32> {
+        if let Some(fiber) = self.undeferred.fiber.take() {
             return Some(fiber);
         }
-        if self.in_place.waiting() == 0 {
+        if self.undeferred.waiting() == 0 {
             return None;
         }
         // Who spawns for long lets those go on that can only go on here.
         let now_ns = self.slice_began.get();
         if self.me().resumed.has_some()
-            && now_ns.saturating_sub(self.in_place.resumed_ns.get()) > STEP_BACK_NS_MAX
+            && now_ns.saturating_sub(self.undeferred.resumed_ns.get()) > STEP_BACK_NS_MAX
         {
-            self.in_place.resumed_ns.set(now_ns);
+            self.undeferred.resumed_ns.set(now_ns);
             return self.me().resumed.pop();
         }
-        self.in_place.spawners.borrow_mut().pop()
+        self.undeferred.spawners.borrow_mut().pop()
     }
 
-    /// On a fiber that begins: the task that is to run in place, if one is.
-    pub(super) fn begin_in_place(&self) {
-        let Some(Running { task, .. }) = self.in_place.running.get() else { return };
+    /// On a fiber that begins: the undeferred task, if one is to run.
+    pub(super) fn begin_undeferred(&self) {
+        let Some(Running { task, .. }) = self.undeferred.running.get() else { return };
         // SAFETY: it is there until it is over or, adopted, until the core ends it.
         let task = TaskRef::of(unsafe { task.as_ref() });
         self.current.set(Some(task));
-        task.get().run();
-        if LOCAL.get().is_null() {
-            body_returned_in_child();
-        }
-        self.current.set(None);
-        match self.in_place.running.take() {
+        self.call_body(task);
+        match self.undeferred.running.take() {
             None => self.returned(task),
-            Some(running) => self.over_in_place(running),
+            Some(running) => self.over_undeferred(running),
         }
     }
 
     /// A task is over that nobody was told of.
-    fn over_in_place(&self, running: Running) {
-        // SAFETY: it was leaked by `in_place_task`, and nobody knows it any more.
+    fn over_undeferred(&self, running: Running) {
+        // SAFETY: it was leaked by `undeferred_task`, and nobody knows it any more.
         let mut task = unsafe { Box::from_raw(running.task.as_ptr()) };
         self.count_slice(TaskRef::of(&task));
-        self.in_place.brief.ran(task.body, task.ran_ns());
+        self.undeferred.brief.ran(task.body, task.ran_ns());
         if task.has_drop() {
             outside_of_tasks(|| task.drop_argument());
             self.slice_began.set(exec::now_ns());
         }
         task.end();
-        self.in_place.memory.set(Some(task));
+        self.undeferred.memory.set(Some(task));
     }
 
-    /// The task that runs in place, if one does, becomes one like others.
+    /// The undeferred task that runs, if one does, becomes one like others.
     #[inline]
     pub(super) fn adopt(&self) {
-        if let Some(running) = self.in_place.running.take() {
+        if let Some(running) = self.undeferred.running.take() {
             self.adopt_now(running);
         }
     }
 
     #[cold]
     fn adopt_now(&self, Running { task, adopt }: Running) {
-        // SAFETY: it was leaked by `in_place_task`, and is given to the core here. Its spawner,
+        // SAFETY: it was leaked by `undeferred_task`, and is given to the core here. Its spawner,
         // whose the closure is, waits for this fiber to leave.
         let (task, adopt) = unsafe { (Box::from_raw(task.as_ptr()), adopt.as_ref()) };
-        self.in_place.brief.did_more(task.body);
+        self.undeferred.brief.did_more(task.body);
         self.shared().with_core(|core| adopt(core, task));
     }
 
@@ -222,7 +218,7 @@ impl Local {
         if children() == 0 {
             return true;
         }
-        if !self.in_place.is_patient() {
+        if !self.undeferred.is_patient() {
             return false;
         }
         self.tell_paused(parent);
@@ -237,11 +233,11 @@ impl Local {
             }
             self.shared().settle_rest();
         }
-        if !self.me().keeps(parent) {
-            self.keep(parent);
+        if !self.me().has_going_on(parent) {
+            self.goes_on(parent);
         }
         let ended = children() == 0;
-        self.in_place.waited(ended);
+        self.undeferred.waited(ended);
         ended
     }
 }
