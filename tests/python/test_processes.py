@@ -1,6 +1,7 @@
 """What is left behind: nothing. Start, end, orphans, forks, memory."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -172,11 +173,12 @@ def test_a_child_that_a_task_forked_does_not_come_back_to_the_worker(capfd):
 
     with al.Session(workers=1):
         for kind in (al.task, al.io):
-            results = [kind(forks)(n) for n in (1, 1_000_000, -1)]
-            assert al.wait_all(results) == [127] * 3
+            results = [kind(forks)(n) for n in (1, 1_000_000, -1) * 30]
+            assert al.wait_all(results) == [127] * 90
     said = [line for line in capfd.readouterr().err.splitlines() if "a child that a task" in line]
-    assert len(said) == 6
-    assert all(line.startswith("alongside worker ") for line in said)
+    assert len(said) == 180
+    whole = re.compile(r"alongside worker \d+: a child that a task forked .*; it ends")
+    assert all(whole.fullmatch(line) for line in said)
 
 
 def test_memory_is_given_back():

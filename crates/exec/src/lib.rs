@@ -22,4 +22,4 @@ pub mod wire;
 pub mod worker;
 
 pub use ops::{take_turns, Turns};
-pub use sys::{forks, now_ns, rung_bytes, Linger};
+pub use sys::{forks, now_ns, rung_bytes, tell, Linger};

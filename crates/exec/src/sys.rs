@@ -166,6 +166,14 @@ pub(crate) fn ring_bell(bell: BorrowedFd<'_>) {
     RUNG_BYTES.set(RUNG_BYTES.get() + u64::try_from(written).unwrap_or(0));
 }
 
+/// Tells people a line. By one write, so that lines of several processes stay whole, and without
+/// the standard library's lock, which a thread that a fork left behind may hold.
+pub fn tell(line: &str) {
+    let line = format!("{line}\n");
+    // SAFETY: plain write of valid memory; nothing can be done about an error here.
+    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+}
+
 /// Sets or clears close-on-exec. Safe to call between `fork` and `exec`.
 pub(crate) fn set_cloexec(fd: libc::c_int, on: bool) -> io::Result<()> {
     // SAFETY: plain fcntl; a bad descriptor gives an error.

@@ -525,7 +525,7 @@ fn corrupt(error: &dyn fmt::Display) -> ! {
 
 /// Ends this process, which cannot go on.
 pub(super) fn give_up(error: &dyn fmt::Display, code: i32) -> ! {
-    eprintln!("alongside worker {}: {error}; it ends", std::process::id());
+    sys::tell(&format!("alongside worker {}: {error}; it ends", std::process::id()));
     // SAFETY: ends the process without running anything of the user's.
     unsafe { libc::_exit(code) };
 }

@@ -28,7 +28,7 @@ pub fn set_hook(hook: Option<Hook>, data: *mut c_void) {
 pub fn say(text: &str) {
     let (hook, data) = match &*HOOK.lock() {
         None => {
-            eprintln!("alongside: {text}");
+            exec::tell(&format!("alongside: {text}"));
             return;
         }
         Some(place) => (place.hook, place.data),
